@@ -16,6 +16,11 @@ final class HTTP1Connection: @unchecked Sendable {
     /// The forwarding proxy that receives the requests; `nil` if the origin does.
     let forwarder: Proxy?
     let identifier: Int
+    // Exclusive access to the state below follows from the one owner; release builds do not check it again with each
+    // piece, debug builds and so all tests do.
+    #if !DEBUG
+    @exclusivity(unchecked)
+    #endif
     var codec: HTTP1Codec
     let tap: (@Sendable (WireTapEvent) -> Void)?
 
@@ -26,6 +31,9 @@ final class HTTP1Connection: @unchecked Sendable {
     /// The next buffer's size: it grows while reads fill what they are given.
     private var capacity = HTTP1Connection.smallestBuffer
     /// The request being sent; see `HTTP1Connection+Sending`.
+    #if !DEBUG
+    @exclusivity(unchecked)
+    #endif
     var sending = HTTP1Sending()
 
     /// A response ended before its request was sent completely. The connection cannot be reused, because the server
@@ -332,6 +340,9 @@ final class HTTP1Connection: @unchecked Sendable {
         if gathering.mark != mark, !transport.notifyReadable(at: gathering.mark) { gathering.refuseMark() }
         if gathering.naps != naps { transport.slot.gatherReads(gathering.naps) }
     }
+    #if !DEBUG
+    @exclusivity(unchecked)
+    #endif
     private var gathering = ReceiveGathering()
 
     /// Without this, the next response would have to be as long as the mark.

@@ -20,7 +20,7 @@ struct PreparedRequest {
     var identity: Route.Identity?
     var authenticationHandshake: AuthenticationHandshake?
     /// The offer of a request that opens a WebSocket.
-    var webSocket: WebSocketOffer?
+    let webSocket: WebSocketOffer?
     /// True if the request is sent to a proxy in absolute form.
     private(set) var isForwarded = false
     /// The login that authenticates the request, by its fields or by its connection.
@@ -42,22 +42,24 @@ struct PreparedRequest {
     ///   - isForeign: true if a redirect has led to another origin than the caller's.
     ///   - contentType: the media type of the body, unless the request has a Content-Type field.
     ///   - cachePolicy: the policy to announce to intermediate caches.
+    ///   - webSocket: the offer of a request that opens a WebSocket.
     init(
         _ request: Request, _ defaults: DefaultFields, isForeign: Bool, contentType: String? = nil,
-        cachePolicy: Request.CachePolicy = .useProtocol
+        cachePolicy: Request.CachePolicy = .useProtocol, webSocket: WebSocketOffer? = nil
     ) throws(LoadError) {
         switch request.destination {
         case .success(let destination): self.destination = destination
         case .failure(let violation): throw LoadError(violation, .preparing)
         }
         self.request = request
-        var own = request.headers
+        var own = request.hasHeaders ? request.headers : Headers()
         if let contentType, !own.contains(.contentType) { own.append(.contentType, contentType) }
         decodesContent = defaults.decodesContent(of: request)
         asksForRange = !own.isEmpty && own.contains(.range)
         proxyAuthorization = own.takeProxyFields() ?? (isForeign ? nil : defaults.proxyAuthorization)
-        fields = defaults.completing(own, isForeign: isForeign)
-        instructCaches(cachePolicy)
+        self.webSocket = webSocket
+        // No method is called on `self`, which would copy all of it.
+        fields = defaults.completing(own, isForeign: isForeign).instructingCaches(cachePolicy)
     }
 
     /// Returns the request in the form for the last proxy of the route (RFC 9112 §3.2.2).
@@ -82,27 +84,9 @@ struct PreparedRequest {
 
     /// Sets fields, replacing those of the same name.
     mutating func set(_ added: Headers) {
-        var headers =
-            switch fields {
-            case .defaults(let prepared): prepared.headers
-            case .own(let own): own
-            }
+        var headers = headers
         for field in added { headers[field.name] = field.value }
         fields = .own(headers)
-    }
-
-    /// Adds the Cache-Control directives of the policy for intermediate caches (RFC 9111 §5.2.1, §5.4). The caller's
-    /// own fields take precedence.
-    private mutating func instructCaches(_ policy: Request.CachePolicy) {
-        let directive: String
-        switch policy {
-        case .revalidate: directive = "max-age=0"
-        case .reloadIgnoringCaches: directive = "no-cache"
-        case .useProtocol, .reload, .cacheElseLoad, .onlyIfCached: return
-        }
-        let given = headers
-        if !given.contains(.cacheControl) { set([.cacheControl: directive]) }
-        if policy == .reloadIgnoringCaches, !given.contains(.pragma) { set([.pragma: "no-cache"]) }
     }
 
     /// Removes fields.
@@ -145,12 +129,7 @@ struct PreparedRequest {
         fields = .own(headers)
     }
 
-    private var headers: Headers {
-        switch fields {
-        case .defaults(let prepared): prepared.headers
-        case .own(let headers): headers
-        }
-    }
+    private var headers: Headers { fields.headers }
 
     /// The hexadecimal digest of the body, for proxies that require auth-int; computed before the request is sent.
     var provedBody: String?

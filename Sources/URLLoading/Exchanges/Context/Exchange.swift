@@ -11,6 +11,8 @@ protocol Exchange: AnyObject, Sendable {
     /// The response without its body. Created anew at each call: `head` and `expectedLength` cost less.
     var response: Response { get }
     var head: HTTPHead? { get }
+    /// The status of `head`, without a copy of its fields.
+    var status: Status? { get }
     var expectedLength: Int64? { get }
     /// The trailer fields; empty before the end of the body.
     var trailers: Headers { get }
@@ -48,6 +50,7 @@ protocol Exchange: AnyObject, Sendable {
 }
 
 extension Exchange {
+    var status: Status? { head?.status }
     var redirect: Request? { nil }
     var network: (any NetworkExchange)? { nil }
     var hasOwnRecord: Bool { false }

@@ -17,6 +17,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
     private let route: Route
     private(set) var record: TransactionRecord?
     private(set) var head: HTTPHead?
+    var status: Status? { head?.status }
     private(set) var expectedLength: Int64?
     var trailers: Headers { body.hasEnded ? end ?? Headers() : Headers() }
     /// The unsent part of the request; see `HTTP2Exchange+Sending`.

@@ -17,7 +17,12 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
     var record: TransactionRecord?
     /// The response's head, once `start` has returned.
     private(set) var head: HTTPHead?
+    var status: Status? { head?.status }
     private(set) var expectedLength: Int64?
+    // Exclusive access follows from the one owner; debug builds check it.
+    #if !DEBUG
+    @exclusivity(unchecked)
+    #endif
     private var body = BodyPipeline()
     var isDecoding: Bool { body.isDecoding }
     private var isReleased = false

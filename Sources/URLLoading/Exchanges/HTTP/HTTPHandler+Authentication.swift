@@ -49,7 +49,7 @@ extension HTTPHandler {
 }
 
 extension NetworkExchange {
-    var isChallenge: Bool { head?.status == .unauthorized || head?.status == .proxyAuthenticationRequired }
+    var isChallenge: Bool { status == .unauthorized || status == .proxyAuthenticationRequired }
 
     /// The maximum size in bytes of a refusal's body that is read; beyond it, a new connection is cheaper.
     private static var maximumDrained: Int { 64 * 1024 }

@@ -38,7 +38,7 @@ struct HTTPHandler: DirectHandler {
                     attach(cookies, to: &prepared)
                 }
                 // A constant, because each call would copy a variable, also into this function's frame.
-                let request = prepared
+                let request = consume prepared
                 record = load.events?.begin(request)
                 let least = retries.wantsFresh ? firstFreshID : nil
                 let exchange = try await lease(request, for: load, since: least, record, hop, &authentication)
@@ -56,6 +56,7 @@ struct HTTPHandler: DirectHandler {
                     }
                     leave(exchange)
                 }
+                prepared = request
                 if hop.request.body != nil { try await reopenBody(of: &prepared, hop, for: load, retries) }
             }
         } catch {
@@ -99,7 +100,7 @@ struct HTTPHandler: DirectHandler {
     @inline(never)
     private static func leave(_ exchange: any NetworkExchange) {
         // Before the release, which would offer the connection to the next request.
-        if exchange.head?.status == .misdirectedRequest { exchange.leaveConnection() }
+        if exchange.status == .misdirectedRequest { exchange.leaveConnection() }
         exchange.release()
     }
 
@@ -129,10 +130,9 @@ struct HTTPHandler: DirectHandler {
 
     @inline(never)
     private static func prepareWithoutBody(_ hop: Hop, for load: LoadContext) throws(LoadError) -> PreparedRequest {
-        var prepared = try PreparedRequest(
-            hop.request, load.core.defaultFields, isForeign: hop.isForeign, cachePolicy: cachePolicy(hop, load))
-        prepared.webSocket = hop.purpose.webSocketOffer
-        return prepared
+        try PreparedRequest(
+            hop.request, load.core.defaultFields, isForeign: hop.isForeign, cachePolicy: cachePolicy(hop, load),
+            webSocket: hop.purpose.webSocketOffer)
     }
 
     /// The cache policy that is announced to intermediate caches. A background refresh (RFC 5861 §3) announces none,
@@ -287,7 +287,8 @@ struct HTTPHandler: DirectHandler {
         while true {
             let proxyChain = authentication?.opened(proxyChain) ?? proxyChain
             do throws(LoadError) {
-                let route = Route(origin: origin, proxyChain: proxyChain, isMoved: isMoved)
+                let route = Route(
+                    origin: request.destination.origin, proxyChain: proxyChain, isMoved: isMoved)
                 return try await lease(request, over: route, wanted, for: load)
             } catch {
                 let refusal = ProxyRefusal(error: error, proxyChain: proxyChain, binding: wanted.refused?.binding)

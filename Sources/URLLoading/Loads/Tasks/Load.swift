@@ -80,7 +80,7 @@ struct Load: Sendable {
 
     @inline(never)
     private func mayRedirect(_ exchange: any Exchange) -> Bool {
-        exchange.head?.status.kind == .redirection || exchange.redirect != nil
+        exchange.status?.kind == .redirection || exchange.redirect != nil
     }
 
     /// Returns the next hop; nil if the response is the result.

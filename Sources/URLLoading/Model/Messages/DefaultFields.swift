@@ -12,6 +12,28 @@ enum RequestFields: Sendable {
     case defaults(HTTP1PreparedFields)
     /// The caller's fields, and the defaults that the caller did not set.
     case own(Headers)
+
+    var headers: Headers {
+        switch self {
+        case .defaults(let prepared): prepared.headers
+        case .own(let headers): headers
+        }
+    }
+
+    /// Adds the Cache-Control directives of the policy for intermediate caches (RFC 9111 §5.2.1, §5.4). The caller's
+    /// own fields take precedence.
+    func instructingCaches(_ policy: Request.CachePolicy) -> RequestFields {
+        let directive: String
+        switch policy {
+        case .revalidate: directive = "max-age=0"
+        case .reloadIgnoringCaches: directive = "no-cache"
+        case .useProtocol, .reload, .cacheElseLoad, .onlyIfCached: return self
+        }
+        var headers = headers
+        if !headers.contains(.cacheControl) { headers.append(.cacheControl, directive) }
+        if policy == .reloadIgnoringCaches, !headers.contains(.pragma) { headers.append(.pragma, "no-cache") }
+        return .own(headers)
+    }
 }
 
 /// The fields that every request gets unless it sets them itself.
@@ -61,7 +83,7 @@ final class DefaultFields: Sendable {
     /// Returns whether the content coding of a complete response to `request` is decoded.
     func decodesContent(of request: Request) -> Bool {
         switch request.contentDecoding {
-        case .ifOffered: offersCoding && (request.headers.isEmpty || !request.headers.choosesCoding)
+        case .ifOffered: offersCoding && !(request.hasHeaders && request.headers.choosesCoding)
         case .always: true
         case .never: false
         }

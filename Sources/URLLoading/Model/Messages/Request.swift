@@ -30,6 +30,9 @@ public struct Request: Sendable {
         _read { yield storage.headers }
         _modify { yield &mutable.headers }
     }
+    /// Whether ``headers`` has a field. Checked before `headers` is read, because a property that is yielded is checked
+    /// for exclusive access at run time.
+    var hasHeaders: Bool { !storage.headers.isEmpty }
     /// The body to send.
     public var body: RequestBody? {
         get { storage.body }
@@ -183,6 +186,8 @@ public struct Request: Sendable {
             didSet { destination = Self.parse(url) }
         }
         var method: Method
+        /// The caller's value, which owns the storage, is checked for exclusive access.
+        @exclusivity(unchecked)
         var headers: Headers
         var body: RequestBody?
         var idleTimeout: Duration?
@@ -259,8 +264,28 @@ public struct Request: Sendable {
 /// The parsed destination of a request.
 final class Destination: Sendable {
     let target: Target
+    /// The origin of `target`, as the keys of the connection pool hold it.
+    let origin: SharedOrigin
 
     init(_ target: Target) {
         self.target = target
+        origin = SharedOrigin(target.origin)
     }
+}
+
+/// An origin as one reference, with its hash: the connection pool looks it up twice in each load.
+final class SharedOrigin: Sendable, Hashable {
+    let value: Origin
+    private let digest: Int
+
+    init(_ value: Origin) {
+        self.value = value
+        digest = value.hashValue
+    }
+
+    static func == (first: SharedOrigin, second: SharedOrigin) -> Bool {
+        first === second || (first.digest == second.digest && first.value == second.value)
+    }
+
+    func hash(into hasher: inout Hasher) { hasher.combine(digest) }
 }

@@ -9,12 +9,15 @@ import URLLoadingWire
 /// what differs is the origin, and the proxy chain with its credentials: a connection opened with one user's proxy
 /// credentials must not serve another user.
 struct Route: Hashable, Sendable, CustomStringConvertible {
-    let origin: Origin
+    private let sharedOrigin: SharedOrigin
     let proxyChain: ProxyChain
     /// The trust decision for its peers: the generation of the session's TLS settings, and the decision of the load.
     var trust = Trust()
     /// For ftp: the login and the security of its connections, which no other login may use.
-    var ftp: FTPKey?
+    var ftp: FTPKey? {
+        get { own?.ftp }
+        set { setOwn(Own(ftp: newValue, identity: identity)) }
+    }
     /// The connection carries another protocol than HTTP in the end, so proxies open a tunnel (RFC 6455 §4.1).
     var isTunneled = false
 
@@ -25,7 +28,31 @@ struct Route: Hashable, Sendable, CustomStringConvertible {
 
     /// The login that connections are authenticated as, for schemes that authenticate a connection instead of a
     /// request; see `Login.opensConnections`.
-    var identity: Identity?
+    var identity: Identity? {
+        get { own?.identity }
+        set { setOwn(Own(ftp: ftp, identity: newValue)) }
+    }
+
+    /// What binds a connection to a login, as one reference, because most routes have none and a route is copied several
+    /// times in each load.
+    private final class Own: Hashable, Sendable {
+        let ftp: FTPKey?
+        let identity: Identity?
+
+        init(ftp: FTPKey?, identity: Identity?) { (self.ftp, self.identity) = (ftp, identity) }
+
+        static func == (first: Own, second: Own) -> Bool {
+            first === second || (first.ftp == second.ftp && first.identity == second.identity)
+        }
+
+        func hash(into hasher: inout Hasher) {
+            hasher.combine(ftp)
+            hasher.combine(identity)
+        }
+    }
+    private var own: Own?
+
+    private mutating func setOwn(_ own: Own) { self.own = own.ftp == nil && own.identity == nil ? nil : own }
 
     struct Identity: Hashable, Sendable {
         let login: Login
@@ -50,9 +77,22 @@ struct Route: Hashable, Sendable, CustomStringConvertible {
     var isMoved = false
 
     init(origin: Origin, proxyChain: ProxyChain = .direct, isMoved: Bool = false) {
-        self.origin = origin
+        self.init(origin: SharedOrigin(origin), proxyChain: proxyChain, isMoved: isMoved)
+    }
+
+    init(origin: SharedOrigin, proxyChain: ProxyChain = .direct, isMoved: Bool = false) {
+        sharedOrigin = origin
         self.proxyChain = proxyChain
         self.isMoved = isMoved
+    }
+
+    var origin: Origin { sharedOrigin.value }
+
+    /// Most routes of a session differ in the origin only, and the hash is computed twice in each load.
+    func hash(into hasher: inout Hasher) {
+        hasher.combine(sharedOrigin)
+        hasher.combine(trust.group)
+        if let own { hasher.combine(own) }
     }
 
     /// The proxy that forwards the requests; `nil` if the origin receives them, directly or through a tunnel.
@@ -72,5 +112,5 @@ struct Route: Hashable, Sendable, CustomStringConvertible {
 
 extension Destination {
     /// The direct route of a plain request.
-    var route: Route { Route(origin: target.origin) }
+    var route: Route { Route(origin: origin) }
 }
