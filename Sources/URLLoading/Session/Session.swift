@@ -25,6 +25,8 @@ public actor Session {
 
     /// The settings of this session.
     public nonisolated var configuration: Configuration { core.configuration }
+    /// ``Configuration/Limits/collectedBodySize``, without a copy of the configuration.
+    package nonisolated var collectedBodySize: Int { core.configuration.limits.collectedBodySize }
 
     /// Creates a session.
     /// - Parameters:

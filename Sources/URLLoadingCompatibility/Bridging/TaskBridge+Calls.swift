@@ -105,8 +105,8 @@ extension TaskBridge: LaneCaller {
 
     /// Releases the task's references after its last call.
     func leave(_ session: URLSession, _ task: URLSessionTask) {
-        let active = state.withLock { $0.leave() }
-        withExtendedLifetime(active) {}
+        let released = state.withLock { $0.leave() }
+        withExtendedLifetime(released) {}
         task.forgetDelegate()
         session.left(identifier)
     }

@@ -95,7 +95,7 @@ extension TaskBridge {
         }
         let made = session.makeLoad(request, self, like: task, old)
         state.withLock { state in
-            state.active?.work = .replaced(old)
+            state.work = .replaced(old)
             state.active?.stream = request.httpBodyStream
             state.current = request
         }
@@ -103,7 +103,7 @@ extension TaskBridge {
         old.cancel()
         let stopped = state.withLock { state -> BridgedLoad? in
             let work = Work(made)
-            state.active?.work = work
+            state.work = work
             return state.isCanceled ? work.load : nil
         }
         stopped?.cancel()

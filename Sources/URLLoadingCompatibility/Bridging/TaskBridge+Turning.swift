@@ -50,7 +50,7 @@ extension TaskBridge {
         let spool = Spool(BodyFile(head, to: load.request, session.core), expected: head.expectedLength)
         let isTurned = state.withLock { state in
             guard state.mailbox.isHeld, state.active?.body.spool == nil else { return false }
-            state.active?.task = new
+            state.setTask(new)
             state.active?.body = .opening(spool)
             state.mailbox.turn(.becameDownload(old, new))
             return true
@@ -165,7 +165,7 @@ extension TaskBridge {
             return .success(.stream(stream))
         }
         state.withLock { state in
-            if let load = state.load { state.active?.work = .replaced(load) }
+            if let load = state.load { state.work = .replaced(load) }
         }
         process(.becameStream(task))
     }

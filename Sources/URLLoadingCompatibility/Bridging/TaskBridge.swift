@@ -53,13 +53,13 @@ final class TaskBridge: Sendable {
         lane =
             session.lane.isSerial
             ? session.lane : DelegateLane(session.lane.queue, isOfProgram: session.lane.isOfProgram)
-        limit = session.core.configuration.limits.collectedBodySize
+        limit = session.core.collectedBodySize
         isInBackground = session.values.isBackground
         hasHandler = handler != nil
         if case .bytes(let pipe)? = handler { self.pipe = pipe } else { pipe = nil }
         let receiver: Mailbox.Receiver = hasHandler ? .handler : kind == .download ? .downloadDelegate : .delegate
-        let active = Active(session: session, handler: handler, stream: request.httpBodyStream)
-        state = Lock(State(Mailbox(receiver), request, active))
+        let details = Active(handler: handler, stream: request.httpBodyStream)
+        state = Lock(State(Mailbox(receiver), request, session, details))
     }
 
     // MARK: The controls
@@ -68,7 +68,7 @@ final class TaskBridge: Sendable {
         let (stopped, error) = state.withLock { state -> (BridgedLoad?, LoadError?) in
             guard !state.mailbox.isOver else { return (nil, nil) }
             let work = Work(load)
-            state.active?.work = work
+            state.work = work
             // The session was invalidated while the task was being created.
             return state.isCanceled ? (work.load, work.error) : (nil, nil)
         }
@@ -99,7 +99,7 @@ final class TaskBridge: Sendable {
         while true {
             if isSuspended { load?.suspend() } else { resume(load, TaskPriority(priority)) }
             let last = isSuspended
-            (load, isSuspended, error) = state.withLock { ($0.load, $0.isSuspended, $0.active?.work.error) }
+            (load, isSuspended, error) = state.withLock { ($0.load, $0.isSuspended, $0.work.error) }
             if last == isSuspended { return error }
         }
     }
@@ -136,7 +136,7 @@ final class TaskBridge: Sendable {
         let (released, load, isImpossible, hasEnded) = state.withLock { state in
             state.isCanceled = true
             return (
-                state.mailbox.fail(error), state.load, state.active?.work.error != nil, state.mailbox.hasEnded
+                state.mailbox.fail(error), state.load, state.work.error != nil, state.mailbox.hasEnded
             )
         }
         released.settle()

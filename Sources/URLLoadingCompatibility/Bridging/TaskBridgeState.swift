@@ -10,7 +10,13 @@ import URLLoadingIO
 extension TaskBridge {
     struct State: Sendable {
         var mailbox: Mailbox
-        private var stage: Stage
+        // The three that nearly every call asks for: apart from `details`, because reading a part of an optional value
+        // copies all of it.
+        /// `nil` after the last call, like the task.
+        private(set) var session: URLSession?
+        private(set) var task: URLSessionTask?
+        private var stage = Stage.active(.notCreated)
+        private var details: Active?
         var beginning = Beginning.resting
         /// Whether the task is suspended.
         var isSuspended = false
@@ -25,33 +31,50 @@ extension TaskBridge {
         /// The delegate that decides about server trust for the load's connections; `nil` for the session's delegate.
         var trustDelegate: ObjectIdentifier?
 
-        init(_ mailbox: Mailbox, _ request: URLRequest, _ active: Active) {
+        init(_ mailbox: Mailbox, _ request: URLRequest, _ session: URLSession, _ details: Active) {
             self.mailbox = mailbox
             current = request
-            stage = .active(active)
+            self.session = session
+            self.details = details
         }
 
         /// The data of a task that has not made its last call; `nil` afterwards, when setting it has no effect.
         var active: Active? {
-            get { if case .active(let active) = stage { active } else { nil } }
-            set { if case .active = stage, let newValue { stage = .active(newValue) } }
+            get { details }
+            set { if details != nil, let newValue { details = newValue } }
+        }
+
+        /// The load of a task that has not made its last call. Setting it afterwards has no effect.
+        var work: Work {
+            get { if case .active(let work) = stage { work } else { .notCreated } }
+            set { if case .active = stage { stage = .active(newValue) } }
+        }
+
+        /// Sets the task object, unless the last call was made.
+        mutating func setTask(_ task: URLSessionTask) { if session != nil { self.task = task } }
+
+        /// The objects that a task held.
+        struct Released: Sendable {
+            let session: URLSession?
+            let task: URLSessionTask?
+            let work: Work
+            let details: Active?
         }
 
         /// Ends the task after its last call. Returns the released objects, to be destroyed outside of the lock.
-        mutating func leave() -> Active? {
-            let active = active
-            if let active { stage = .over(active.work.load?.snapshot) }
-            return active
+        mutating func leave() -> Released {
+            let released = Released(session: session, task: task, work: work, details: details)
+            if case .active(let work) = stage { stage = .over(work.load?.snapshot) }
+            (session, task, details) = (nil, nil, nil)
+            return released
         }
 
-        var session: URLSession? { active?.session }
-        var task: URLSessionTask? { active?.task }
-        var load: BridgedLoad? { active?.work.load }
+        var load: BridgedLoad? { work.load }
 
         /// The state of the load, or its final state after the last call; `nil` without a load.
         var snapshot: LoadSnapshot? {
             switch stage {
-            case .active(let active): active.work.load?.snapshot
+            case .active(let work): work.load?.snapshot
             case .over(let snapshot): snapshot
             }
         }
@@ -59,26 +82,22 @@ extension TaskBridge {
         /// Whether events of the load are ignored, because another load has replaced it or the task is over.
         var ignoresEvents: Bool {
             switch stage {
-            case .active(let active): if case .replaced = active.work { true } else { false }
-            case .over: true
+            case .active(.replaced), .over: true
+            case .active: false
             }
         }
     }
 
     private enum Stage: Sendable {
-        case active(Active)
+        case active(Work)
         /// The last call was made.
         case over(LoadSnapshot?)
     }
 
-    /// The data of a task before its last call. It retains the session, the delegate's objects and the load.
+    /// The data of a task before its last call.
     struct Active: Sendable {
-        let session: URLSession
-        /// The task, set right after it is created.
-        var task: URLSessionTask?
         /// The receiver of the result, removed by the last call.
         var handler: Handler?
-        var work = Work.notCreated
         var origin = Origin.request
         var disposition = Disposition.none
         var body = BodyPath.mailbox

@@ -68,6 +68,6 @@ extension TaskBridge {
     /// Whether the task's delegate was changed after its load was created and before the load begins.
     var hasChangedTrustDelegate: Bool {
         let trustDelegate = trustDelegate.map { ObjectIdentifier($0) }
-        return state.withLock { $0.active?.work.load != nil && !$0.isCanceled && $0.trustDelegate != trustDelegate }
+        return state.withLock { $0.load != nil && !$0.isCanceled && $0.trustDelegate != trustDelegate }
     }
 }

@@ -60,7 +60,7 @@ extension URLSession {
         }
         let bridge = TaskBridge(setup, identifier: identifier, self)
         let task = make(bridge)
-        bridge.state.withLock { $0.active?.task = task }
+        bridge.state.withLock { $0.setTask(task) }
         let isLate = members.withLock { members in
             let isLate = members.isInvalid && !setup.isSuccessor
             if !isLate { members.tasks[identifier] = task }
