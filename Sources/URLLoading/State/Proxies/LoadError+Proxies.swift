@@ -59,6 +59,9 @@ extension LoadError {
     /// the TLS handshake with the origin, are not proxy failures.
     public var proxyFailure: ProxyFailure? { underlying as? ProxyFailure }
 
+    /// The server's certificate chain and every failed check; `nil` if the load failed for another reason.
+    public var serverTrust: ServerTrust? { ((proxyFailure?.cause ?? underlying) as? TrustFailure)?.trust }
+
     /// Returns this error attributed to a proxy.
     func at(_ proxy: Proxy, head: HTTPHead? = nil, reply: UInt8? = nil) -> LoadError {
         guard proxyFailure == nil else { return self }
