@@ -236,6 +236,9 @@ extension LoadError.Reason {
     public static let clientCertificateRequired = Self("clientCertificateRequired", -1206)
     /// The trusted roots cannot be read.
     public static let trustRootsUnavailable = Self("trustRootsUnavailable", -1200)
+    /// Plaintext bytes were waiting when TLS was to begin. A machine-in-the-middle may have injected them, so that they
+    /// would be read as if TLS protected them (CVE-2011-0411).
+    public static let unexpectedPlaintext = Self("unexpectedPlaintext", -1200)
 
     // MARK: Redirects
 
