@@ -185,6 +185,9 @@ extension LoadError.Reason {
     public static let unreachable = Self("unreachable", -1004)
     /// A connection could not be created for another reason, such as no free file descriptor.
     public static let cannotConnect = Self("cannotConnect", -1004)
+    /// The interface or address of ``Configuration/networkInterface`` does not exist, or has no address of the host's
+    /// families.
+    public static let interfaceUnavailable = Self("interfaceUnavailable", -1004)
     /// The connection ended, or was reset, before the message was complete.
     public static let connectionLost = Self("connectionLost", -1005)
 

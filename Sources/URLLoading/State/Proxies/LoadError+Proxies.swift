@@ -19,10 +19,6 @@ extension LoadError.Reason {
     /// 407 to a request for an `http` URL is a response instead, because the proxy answers the request itself.
     public static let proxyAuthenticationRequired = Self("proxyAuthenticationRequired", -1013)
 
-    /// The interface or address of ``Configuration/networkInterface`` does not exist, or has no address of the host's
-    /// families.
-    public static let interfaceUnavailable = Self("interfaceUnavailable", -1004)
-
     /// The peer does not speak the configured version of SOCKS.
     public static let notSOCKS = Self(.notSOCKS)
     /// A malformed SOCKS reply (RFC 1928 §6).
