@@ -25,9 +25,3 @@ struct PendingChunk {
         return .chunk(first)
     }
 }
-
-extension LoadError {
-    static func tooLarge(_ limit: Int) -> LoadError {
-        LoadError(.bodyTooLarge, phase: .receiving, party: .local, detail: "more than \(limit) bytes")
-    }
-}

@@ -122,3 +122,10 @@ final class AuthenticationHandshake {
 extension FixedWidthInteger {
     fileprivate var littleEndianBytes: [UInt8] { withUnsafeBytes(of: littleEndian) { Array($0) } }
 }
+
+extension LoadError {
+    /// Returns the error of a server or a proxy whose messages do not authenticate the connection.
+    static func handshakeFailed(_ words: String) -> LoadError {
+        LoadError(.authenticationFailed, phase: .waiting, party: .remote, detail: words)
+    }
+}

@@ -122,22 +122,6 @@ extension Response {
     public var fileRange: Range<Int64>? { properties[FileRange.self] }
 }
 
-extension LoadError {
-    init(file failure: IOFailure, _ phase: Phase = .connecting) {
-        guard case .system(let number) = failure.code else {
-            self.init(failure, phase)
-            return
-        }
-        let reason: Reason =
-            switch SystemError.fileKind(number) {
-            case .notFound: .fileNotFound
-            case .forbidden: .noPermission
-            case .other: .cannotReadFile
-            }
-        self.init(reason, phase: phase, party: .system, detail: SystemError.words(number))
-    }
-}
-
 /// An exchange that reads a range of an open file.
 private final class FileExchange: Exchange, @unchecked Sendable {
     // Unchecked: an exchange has one owner at a time (`Exchange`).

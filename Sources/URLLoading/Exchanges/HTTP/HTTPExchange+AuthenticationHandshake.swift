@@ -152,9 +152,3 @@ extension HTTPExchange {
 extension HTTPHead {
     fileprivate var isRefusal: Bool { status == .unauthorized || status == .proxyAuthenticationRequired }
 }
-
-extension LoadError {
-    static func handshakeFailed(_ words: String) -> LoadError {
-        LoadError(.authenticationFailed, phase: .waiting, party: .remote, detail: words)
-    }
-}

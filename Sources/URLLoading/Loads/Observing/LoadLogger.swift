@@ -49,11 +49,3 @@ public final class LoadLogger: LoadObserver {
         write("\(load) \(words) in \((ContinuousClock.now - load.created).inMilliseconds) ms")
     }
 }
-
-extension Duration {
-    /// The duration in milliseconds, with one decimal place.
-    var inMilliseconds: String {
-        let tenths = components.seconds * 10_000 + components.attoseconds / 100_000_000_000_000
-        return "\(tenths / 10).\(tenths % 10)"
-    }
-}

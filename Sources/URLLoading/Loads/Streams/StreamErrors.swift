@@ -12,7 +12,4 @@ extension LoadError.Reason {
     /// An earlier write was abandoned after part of it was sent. How much of it the peer received is unknown, so
     /// nothing may be written after it.
     public static let writeIncomplete = Self("writeIncomplete", -1005)
-    /// Plaintext bytes were waiting when TLS was to begin. A machine-in-the-middle may have injected them, so that they
-    /// would be read as if TLS protected them (CVE-2011-0411).
-    public static let unexpectedPlaintext = Self("unexpectedPlaintext", -1200)
 }

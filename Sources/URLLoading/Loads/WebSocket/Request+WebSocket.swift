@@ -5,17 +5,6 @@
 import FoundationEssentials
 import URLLoadingWire
 
-extension URL {
-    /// The http or https URL of the handshake: ws is http, wss is https. `nil` for other schemes.
-    var openingWebSocket: URL? {
-        switch scheme?.lowercased() {
-        case "ws", "wss": URL(string: "http" + absoluteString.dropFirst(2))
-        case "http", "https": self
-        default: nil
-        }
-    }
-}
-
 extension Request {
     /// Returns the request that opens a WebSocket.
     func openingWebSocket(_ fields: Headers) throws(LoadError) -> Request {

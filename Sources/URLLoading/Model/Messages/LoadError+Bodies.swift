@@ -57,6 +57,11 @@ extension LoadError {
     /// The status of ``response``; `nil` if there is none.
     public var status: Status? { response?.http?.status }
 
+    /// Returns the error of a body beyond `limit` bytes.
+    static func tooLarge(_ limit: Int) -> LoadError {
+        LoadError(.bodyTooLarge, phase: .receiving, party: .local, detail: "more than \(limit) bytes")
+    }
+
     init(refusing response: Response, _ reason: Reason, _ detail: String) {
         self.init(
             reason, phase: .receiving, party: .remote, url: response.url, detail: detail,

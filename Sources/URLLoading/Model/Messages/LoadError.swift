@@ -185,6 +185,9 @@ extension LoadError.Reason {
     public static let unreachable = Self("unreachable", -1004)
     /// A connection could not be created for another reason, such as no free file descriptor.
     public static let cannotConnect = Self("cannotConnect", -1004)
+    /// The interface or address of ``Configuration/networkInterface`` does not exist, or has no address of the host's
+    /// families.
+    public static let interfaceUnavailable = Self("interfaceUnavailable", -1004)
     /// The connection ended, or was reset, before the message was complete.
     public static let connectionLost = Self("connectionLost", -1005)
 
@@ -236,6 +239,9 @@ extension LoadError.Reason {
     public static let clientCertificateRequired = Self("clientCertificateRequired", -1206)
     /// The trusted roots cannot be read.
     public static let trustRootsUnavailable = Self("trustRootsUnavailable", -1200)
+    /// Plaintext bytes were waiting when TLS was to begin. A machine-in-the-middle may have injected them, so that they
+    /// would be read as if TLS protected them (CVE-2011-0411).
+    public static let unexpectedPlaintext = Self("unexpectedPlaintext", -1200)
 
     // MARK: Redirects
 

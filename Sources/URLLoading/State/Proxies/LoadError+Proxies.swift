@@ -19,10 +19,6 @@ extension LoadError.Reason {
     /// 407 to a request for an `http` URL is a response instead, because the proxy answers the request itself.
     public static let proxyAuthenticationRequired = Self("proxyAuthenticationRequired", -1013)
 
-    /// The interface or address of ``Configuration/networkInterface`` does not exist, or has no address of the host's
-    /// families.
-    public static let interfaceUnavailable = Self("interfaceUnavailable", -1004)
-
     /// The peer does not speak the configured version of SOCKS.
     public static let notSOCKS = Self(.notSOCKS)
     /// A malformed SOCKS reply (RFC 1928 §6).
@@ -58,6 +54,9 @@ extension LoadError {
     /// The proxy at which the load failed; `nil` if a proxy was not the cause. Failures beyond the last proxy, such as
     /// the TLS handshake with the origin, are not proxy failures.
     public var proxyFailure: ProxyFailure? { underlying as? ProxyFailure }
+
+    /// The server's certificate chain and every failed check; `nil` if the load failed for another reason.
+    public var serverTrust: ServerTrust? { ((proxyFailure?.cause ?? underlying) as? TrustFailure)?.trust }
 
     /// Returns this error attributed to a proxy.
     func at(_ proxy: Proxy, head: HTTPHead? = nil, reply: UInt8? = nil) -> LoadError {

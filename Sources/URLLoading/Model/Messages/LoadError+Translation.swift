@@ -36,6 +36,21 @@ extension LoadError {
         }
     }
 
+    /// Translates the failure of a file that the caller named.
+    init(file failure: IOFailure, _ phase: Phase = .connecting) {
+        guard case .system(let number) = failure.code else {
+            self.init(failure, phase)
+            return
+        }
+        let reason: Reason =
+            switch SystemError.fileKind(number) {
+            case .notFound: .fileNotFound
+            case .forbidden: .noPermission
+            case .other: .cannotReadFile
+            }
+        self.init(reason, phase: phase, party: .system, detail: SystemError.words(number))
+    }
+
     private init(_ number: Int32, _ phase: Phase) {
         let isConnecting = phase == .connecting
         let (reason, party): (Reason, Party) =
@@ -50,24 +65,11 @@ extension LoadError {
         self.init(reason, phase: phase, party: party, detail: SystemError.words(number))
     }
 
-    private init(_ failure: TLSFailure, _ phase: Phase) {
-        let isLocal =
-            switch failure.kind {
-            case .rootsUnavailable, .unusableName, .refused, .identityUnusable: true
-            default: false
-            }
-        let words = failure.name.map { "\($0): \(failure.detail)" } ?? failure.detail
-        self.init(
-            Reason(failure.kind), phase: phase, party: isLocal ? .local : .remote, detail: words,
-            underlying: failure.trust.map { TrustFailure(trust: ServerTrust($0)) })
-    }
-
     package init(_ violation: WireViolation, _ phase: Phase) {
         self.init(
             Reason(violation), phase: phase, party: violation.party == .local ? .local : .remote,
             detail: violation.description)
     }
-
 }
 
 extension LoadError.Phase {

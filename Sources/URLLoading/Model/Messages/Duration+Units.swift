@@ -7,4 +7,10 @@ extension Duration {
         guard components.seconds < Int64.max / 2_000_000_000 else { return .max / 2 }
         return max(1, components.seconds * 1_000_000_000 + components.attoseconds / 1_000_000_000)
     }
+
+    /// The duration in milliseconds, with one decimal place.
+    var inMilliseconds: String {
+        let tenths = components.seconds * 10_000 + components.attoseconds / 100_000_000_000_000
+        return "\(tenths / 10).\(tenths % 10)"
+    }
 }

@@ -62,6 +62,15 @@ struct TrustFailure: Error {
 }
 
 extension LoadError {
-    /// The server's certificate chain and every failed check; `nil` if the load failed for another reason.
-    public var serverTrust: ServerTrust? { ((proxyFailure?.cause ?? underlying) as? TrustFailure)?.trust }
+    init(_ failure: TLSFailure, _ phase: Phase) {
+        let isLocal =
+            switch failure.kind {
+            case .rootsUnavailable, .unusableName, .refused, .identityUnusable: true
+            default: false
+            }
+        let words = failure.name.map { "\($0): \(failure.detail)" } ?? failure.detail
+        self.init(
+            Reason(failure.kind), phase: phase, party: isLocal ? .local : .remote, detail: words,
+            underlying: failure.trust.map { TrustFailure(trust: ServerTrust($0)) })
+    }
 }
