@@ -40,6 +40,59 @@ import URLLoadingWire
         for await _ in link.announcements {}
     }
 
+    @Test(
+        "An agent's socket never refuses a connection before the agent listens", .enabled(if: KillRows.hasStrace))
+    func lateListener() async throws {
+        let rig = AgentRig()
+        try rig.start(under: [
+            "/usr/bin/strace", "-D", "-f", "-qq", "-o", rig.folder + "/trace", "-e", "trace=listen", "-e",
+            "inject=listen:delay_enter=300000",
+        ])
+        var isAbandoned = false
+        while !isAbandoned, (try? LocalSocket.connect(to: rig.socket).close()) == nil {
+            isAbandoned = LocalListener.isAbandoned(rig.socket)
+        }
+        #expect(!isAbandoned)
+        #expect(try await rig.link().welcome.version == 1)
+        await rig.kill(SIGTERM)
+    }
+
+    @Test("A program waits while the socket of a killed agent still takes connections, and finds the next agent")
+    func lingeringSocket() async throws {
+        let rig = AgentRig()
+        let session = BackgroundSessionRows.session(rig)
+        // The kernel accepts connections for a process that is between fork and exec, and ends them when its program
+        // begins.
+        let listener = try LocalListener(path: rig.socket)
+        let token = StopToken()
+        let survival = Task {
+            defer { token.stop(.cancelled) }
+            return try await session.background.survival
+        }
+        for _ in 0..<5 { (try? await listener.accept(token))?.close() }
+        listener.close()
+        try rig.start()
+        _ = try await survival.value
+        await BackgroundSessionRows.end(session)
+        await rig.kill(SIGTERM)
+    }
+
+    @Test("An agent that is stopping refuses no program: the program finds the next agent")
+    func stopping() async throws {
+        let rig = AgentRig()
+        let service = try TransferService(try SQLiteJournal(folder: rig.state), folder: rig.state) { _ in }
+        let listener = try LocalListener(path: rig.socket)
+        let token = StopToken()
+        let server = AgentServer(service, survival: "untilReboot", manner: "test") { _ in }
+        let serving = Task { await server.serve(listener, token) }
+        await service.start()
+        await service.stop()
+        let failure = await #expect(throws: AgentFailure.self) { try await rig.attach() }
+        #expect(failure?.code == .unreachable, "\(failure as Any)")
+        token.stop(.cancelled)
+        await serving.value
+    }
+
     @Test("A program that was started for its events is not started again before it has ended")
     func startedOnce() async throws {
         try await SurvivalRows.with { rig, origin in
