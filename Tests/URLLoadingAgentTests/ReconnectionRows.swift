@@ -4,6 +4,7 @@ import FoundationEssentials
 import Glibc
 import Synchronization
 import Testing
+import URLLoadingCompatibility
 import URLLoadingTestChildren
 import URLLoadingTesting
 import URLLoadingWire
@@ -75,6 +76,50 @@ import URLLoadingWire
         _ = try await survival.value
         await BackgroundSessionRows.end(session)
         await rig.kill(SIGTERM)
+    }
+
+    /// What programs find at the socket of an agent that is being started again.
+    enum Absence: String, CaseIterable, Sendable {
+        /// No file: ENOENT.
+        case missing
+        /// The socket of the killed agent: ECONNREFUSED.
+        case refusing
+        /// A listener without room for another connection: EAGAIN.
+        case full
+    }
+
+    @Test("New and adopted tasks wait for an agent that is being started again", arguments: Absence.allCases)
+    func agentAway(_ absence: Absence) async throws {
+        try await SurvivalRows.with(stallsAfter: 300_000) { rig, origin in
+            let first = BackgroundSessionRows.session(rig)
+            try await first.background.download(
+                Request(url: origin.url("/film")), options: BackgroundOptions(label: "adopted"))
+            await BackgroundSessionRows.end(first)
+            await rig.kill()
+            origin.route("/film") { Film.answer($0) }
+            var (listener, waiting): (LocalListener?, [LocalSocket]) = (nil, [])
+            if absence != .refusing { unlink(rig.socket) }
+            if absence == .full {
+                listener = try LocalListener(path: rig.socket, backlog: 0)
+                while let socket = try? LocalSocket.connect(to: rig.socket) { waiting.append(socket) }
+            }
+            let receiver = ClassicBackgroundRows.Receiver()
+            let session = receiver.session(rig)
+            let task = session.downloadTask(with: origin.url("/film"))
+            task.taskDescription = "new"
+            task.resume()
+            async let tasks = session.allTasks
+            // Some attempts to connect fail.
+            try await Task.sleep(for: .milliseconds(100))
+            listener?.close()
+            for socket in waiting { socket.close() }
+            try rig.start()
+            #expect(Set(await tasks.map(\.taskDescription)).isSuperset(of: ["adopted"]))
+            func ends() -> Set<String> { receiver.calls.withLock { Set($0.filter { $0.hasPrefix("complete") }) } }
+            while ends().count < 2 { try await Task.sleep(for: .milliseconds(5)) }
+            #expect(ends() == ["complete adopted", "complete new"])
+            try await ClassicBackgroundRows.end(session, receiver)
+        }
     }
 
     @Test("An agent that is stopping refuses no program: the program finds the next agent")
