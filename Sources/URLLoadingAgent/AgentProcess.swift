@@ -70,8 +70,7 @@ struct AgentProcess: Sendable {
         if let slash = path.lastIndex(of: "/"), slash != path.startIndex {
             try PrivateFolder.make(String(path[..<slash]))
         }
-        PrivateFolder.remove(path)
-        return try LocalListener(path: path)
+        return try LocalListener(replacing: path)
     }
 
     private func serve(_ service: TransferService, _ listener: LocalListener) async -> Int32 {

@@ -71,9 +71,10 @@ enum JournalFailure: Error, Sendable, Equatable {
 
 /// The persistent memory of the agent. Groups are written in the order of the calls of `write`.
 protocol Journal: Sendable {
-    /// The content when the journal was opened, and a problem that was solved at that time, for the log.
-    var content: JournalContent { get }
+    /// A problem that was solved when the journal was opened, for the log.
     var problem: String? { get }
+    /// Returns the content when the journal was opened, and lets go of it: later calls return `nil`.
+    func takeContent() -> JournalContent?
     /// Queues a group of changes. Never blocks.
     /// - Parameters:
     ///   - mayFail: whether a group that cannot be written is dropped; otherwise its write is retried until it

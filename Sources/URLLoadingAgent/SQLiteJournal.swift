@@ -21,8 +21,8 @@ final class SQLiteJournal: Journal {
         var isScheduled = false
     }
 
-    let content: JournalContent
     let problem: String?
+    private let content: Lock<JournalContent?>
     private let lock: FileLock
     /// Used by the journal's thread only.
     private let tables: Tables
@@ -59,12 +59,18 @@ final class SQLiteJournal: Journal {
             problem = "\(path) was damaged (\(error)) and is set aside"
             Self.moveAside(path)
         }
+        let found: JournalContent
         do throws(DatabaseFailure) {
-            let (database, content) = if let opened { opened } else { try Self.open(path, schema) }
-            (tables, self.content, self.problem) = (Tables(database), content, problem)
+            let database: Database
+            (database, found) = if let opened { opened } else { try Self.open(path, schema) }
+            tables = Tables(database)
         } catch { throw .failed("\(error)") }
-        guard content.nextNumber >= 0 else { throw .newer(version: -content.nextNumber) }
+        content = Lock(found)
+        self.problem = problem
+        guard found.nextNumber >= 0 else { throw .newer(version: -found.nextNumber) }
     }
+
+    func takeContent() -> JournalContent? { content.withLock { $0.take() } }
 
     private static func moveAside(_ path: String) {
         let stamp = SystemTime.wall / 1_000_000_000
@@ -78,6 +84,8 @@ final class SQLiteJournal: Journal {
     ) throws(DatabaseFailure) -> (Database, JournalContent) {
         _ = try? PrivateFolder.makeFile(path)
         let database = try Database(path: path, durability: .exclusive)
+        // 512 KiB of pages: the journal is read once, and written a few rows at a time.
+        try database.execute("PRAGMA cache_size = -512")
         var version: Int64 = 0
         let pragma = try database.statement("PRAGMA user_version")
         try pragma.each { () throws(DatabaseFailure) in

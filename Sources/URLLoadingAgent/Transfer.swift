@@ -74,7 +74,7 @@ struct Transfer: Sendable {
 
     init(id: String, number: Int64, identifier: String, order: TransferOrder, secrets: TransferSecrets) {
         (self.id, self.number, self.identifier, self.order) = (id, number, identifier, order)
-        self.secrets = secrets
+        self.secrets = secrets.sharing(order)
         host = Self.host(of: secrets)
         state = TransferState(notBefore: order.earliestBegin)
     }
@@ -88,7 +88,7 @@ struct Transfer: Sendable {
         (id, number, identifier) = (row.id, row.number, row.identifier)
         (self.order, self.state, self.progress) = (order, state, progress)
         self.secrets =
-            secrets.flatMap { TransferCoding.decode(TransferSecrets.self, $0) }
+            (secrets.flatMap { TransferCoding.decode(TransferSecrets.self, $0) })?.sharing(order)
             ?? TransferSecrets(url: order.shownURL, fields: [])
         host = Self.host(of: self.secrets)
         isAccepted = true
@@ -96,5 +96,12 @@ struct Transfer: Sendable {
 
     private static func host(of secrets: TransferSecrets) -> String {
         URL(string: secrets.url)?.host()?.lowercased() ?? ""
+    }
+}
+
+extension TransferSecrets {
+    /// Returns the secrets with the memory of the shown URL, which is the whole URL unless that has secrets.
+    fileprivate func sharing(_ order: TransferOrder) -> TransferSecrets {
+        url == order.shownURL ? TransferSecrets(url: order.shownURL, fields: fields) : self
     }
 }

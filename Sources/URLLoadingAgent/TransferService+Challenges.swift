@@ -70,7 +70,8 @@ extension TransferService {
 
     /// Repeats the requests whose challenges wait for the program: it has come back.
     func unpark(_ name: String) {
-        for (id, transfer) in transfers where transfer.identifier == name {
+        for transfer in transfers where transfer.identifier == name {
+            let id = transfer.id
             guard case .parked = transfer.state.phase else { continue }
             if !transfer.state.isPaused {
                 owners[name]?.unpark.insert(id)
@@ -94,16 +95,17 @@ extension TransferService {
     /// The delegate of the program has no method for challenges: default handling needs no program.
     private func forgetDelegate(of id: String) {
         guard let name = transfers[id]?.identifier else { return }
-        for (id, transfer) in transfers
+        for var transfer in transfers
         where transfer.identifier == name && transfer.order.challenges == .delegate {
-            transfers[id]?.order.challenges = nil
-            if let changed = transfers[id] { save([.transfer(changed.journaled)]) }
+            transfer.order.challenges = nil
+            transfers[transfer.id] = transfer
+            save([.transfer(transfer.journaled)])
         }
     }
 
     /// Whether a transfer of the identifier waits for the program.
     func hasParked(_ name: String) -> Bool {
-        transfers.values.contains { transfer in
+        transfers.contains { transfer in
             guard transfer.identifier == name, !transfer.state.isPaused else { return false }
             if case .parked = transfer.state.phase { return true }
             return false

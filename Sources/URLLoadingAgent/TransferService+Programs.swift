@@ -99,14 +99,13 @@ extension TransferService {
     ) {
         // The program may have left while it waited for its identifier, and nothing would detach it then.
         guard !client.isGone else { return }
+        // The program then connects to the next agent.
+        guard !isStopping else { return client.channel.close() }
         let known = attachment.settings.isEmpty ? owners[attachment.identifier] : nil
         let sent = attachment.settings.isEmpty ? SessionSettings() : nil
         guard
-            let settings = known?.settings ?? sent ?? TransferCoding.decode(SessionSettings.self, attachment.settings),
-            !isStopping
-        else {
-            return reply(Self.refusal(.refused, isStopping ? "the agent is ending" : "the settings cannot be read"))
-        }
+            let settings = known?.settings ?? sent ?? TransferCoding.decode(SessionSettings.self, attachment.settings)
+        else { return reply(Self.refusal(.refused, "the settings cannot be read")) }
         let name = attachment.identifier
         if let other = owners[name]?.client {
             if checks > 0, other !== client {
@@ -123,8 +122,7 @@ extension TransferService {
             known?.secrets ?? TransferCoding.decode(SessionSecrets.self, attachment.secrets) ?? SessionSecrets()
         var owner = owners[name] ?? Owner(settings: settings, secrets: secrets)
         if owner.settings != settings || owner.secrets != secrets {
-            // Running attempts finish with the previous settings.
-            owner.session?.finishTasksAndInvalidate()
+            // Attempts that have begun finish with the previous settings, and keep their session until then.
             (owner.session, owner.isRecorded) = (nil, false)
         }
         (owner.settings, owner.secrets, owner.client) = (settings, secrets, client)
@@ -162,8 +160,7 @@ extension TransferService {
         owners[name]?.missed = []
         owners[name]?.unsent = []
         // Without transfers there is nothing to remember for the identifier.
-        if !transfers.values.contains(where: { $0.identifier == name }) {
-            owners[name]?.session?.finishTasksAndInvalidate()
+        if !transfers.contains(where: { $0.identifier == name }) {
             owners[name] = nil
             save([.removeIdentifier(name), .removeSecrets(owner: "identifier " + name)])
         }
@@ -297,13 +294,7 @@ extension TransferService {
     private static let pageSize = 500
 
     private func page(_ name: String, after number: Int64) -> AgentMessage {
-        // Sorting the transfers themselves would move much memory.
-        var all: [(number: Int64, id: String)] = []
-        for transfer in transfers.values
-        where transfer.identifier == name && transfer.number > number && transfer.isAccepted {
-            all.append((transfer.number, transfer.id))
-        }
-        all.sort { $0.number < $1.number }
+        let all = transfers.accepted(of: name, after: number)
         var records: [[UInt8]] = []
         var size = 0
         for entry in all.prefix(Self.pageSize) {

@@ -50,8 +50,8 @@ extension TransferService {
         guard !isStopping else { return }
         let (wall, boot) = (SystemTime.wall, SystemTime.boot)
         var next = Int64.max
-        for (id, wait) in transfers.waits {
-            let left = wait.left(wall: wall, boot: boot, SystemBoot.identity)
+        for (id, end) in transfers.waits {
+            let left = end.left(wall: wall, boot: boot)
             if left <= 0 { input(.wake, to: id) } else { next = min(next, left) }
         }
         for name in owners.keys {
@@ -89,7 +89,7 @@ extension TransferService {
 
     /// Retries the transfers that wait after a failure, because a network has become available.
     func pathChanged() {
-        for (id, wait) in transfers.waits where wait.reason == .backoff { input(.wake, to: id) }
+        for id in transfers.waits.keys where transfers[id]?.state.wait?.reason == .backoff { input(.wake, to: id) }
         schedule()
     }
 

@@ -89,7 +89,7 @@ actor TransferService {
             log("the files of its transfers are in \(kept)")
         }
         do throws(IOFailure) { spool = try Spool(folder) } catch { throw .failed("\(folder)/spool: \(error.code)") }
-        let content = journal.content
+        var content = journal.takeContent() ?? JournalContent()
         nextNumber = content.nextNumber
         if let problem = journal.problem { log(problem) }
         for (name, bytes) in content.identifiers {
@@ -99,8 +99,10 @@ actor TransferService {
             }
             owners[name] = Owner(settings: settings, secrets: secrets ?? SessionSecrets(), isRecorded: true)
         }
-        for row in content.transfers {
-            guard let transfer = Transfer(row, secrets: content.secrets["transfer " + row.id]) else {
+        // Each row is released before the next one is decoded: its memory becomes that of a transfer.
+        while let row = content.transfers.popLast() {
+            let secrets = content.secrets.removeValue(forKey: "transfer " + row.id)
+            guard let transfer = Transfer(row, secrets: secrets) else {
                 log("transfer \(row.id) of the journal cannot be decoded, and is ignored")
                 continue
             }
@@ -110,7 +112,7 @@ actor TransferService {
             events[event.sequence] = event
             transfers[event.transfer]?.event = event.sequence
         }
-        spool.removeOrphans(transfers.values)
+        spool.removeOrphans(transfers)
     }
 
     /// Continues the transfers of an earlier agent.

@@ -14,6 +14,7 @@ import URLLoadingIO
 /// placing(inode) → finished(outcome) → delivered
 /// ```
 struct TransferState: Codable, Sendable, Equatable {
+    /// The large payloads are indirect: most transfers of an agent wait.
     enum Phase: Codable, Sendable, Equatable {
         /// May begin when it is scheduled.
         case queued
@@ -23,9 +24,9 @@ struct TransferState: Codable, Sendable, Equatable {
         /// A challenge of the server waits for the program's answer.
         case parked(question: String)
         /// The complete file is about to be renamed.
-        case placing(Placing)
+        indirect case placing(Placing)
         /// Finished; the event waits for the program.
-        case finished(TransferOutcome)
+        indirect case finished(TransferOutcome)
         /// The program has acknowledged the event; everything about the transfer is removed.
         case delivered
     }
@@ -60,10 +61,20 @@ struct TransferState: Codable, Sendable, Equatable {
             (bootUntil, self.boot) = (boot + (until - wall), identity)
         }
 
-        /// Returns the nanoseconds until the end of the wait; 0 or less if it is over.
-        func left(wall: Int64, boot: Int64, _ identity: String) -> Int64 {
-            if let bootUntil, self.boot == identity, !identity.isEmpty { return bootUntil - boot }
-            return until - wall
+        /// The end of a wait, on the clock that decides it since the start of the system.
+        struct End: Sendable, Equatable {
+            var moment: Int64
+            var isOfBoot: Bool
+
+            /// Returns the nanoseconds until the end; 0 or less if it has come.
+            func left(wall: Int64, boot: Int64) -> Int64 { moment - (isOfBoot ? boot : wall) }
+        }
+
+        /// Returns the end of the wait.
+        /// - Parameter identity: the identity of the system's start.
+        func end(_ identity: String) -> End {
+            if let bootUntil, boot == identity, !identity.isEmpty { return End(moment: bootUntil, isOfBoot: true) }
+            return End(moment: until, isOfBoot: false)
         }
     }
 
@@ -137,6 +148,12 @@ struct TransferState: Codable, Sendable, Equatable {
         case .finished, .delivered: true
         default: false
         }
+    }
+
+    /// The wait until a time; `nil` in other states.
+    var wait: Wait? {
+        if case .waiting(let wait) = phase { return wait }
+        return nil
     }
 
     /// Whether the agent has something to do for the transfer, now or later, without a program.

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import URLLoading
+import URLLoadingIO
 
 /// The transfers of the agent by id.
 ///
 /// The transfers that may begin, and those that wait until a time, are also listed apart, and what the agent reports
 /// about all of them is counted with each change: no turn of the scheduler looks at thousands of other transfers.
 struct TransferTable: Sendable, Sequence {
+    /// Holds a transfer outside of the dictionary, whose unused slots are as large as its used ones.
+    private final class Box: Sendable {
+        let transfer: Transfer
+        init(_ transfer: Transfer) { self.transfer = transfer }
+    }
     /// Transfers that may begin and compete for the same room.
     private struct Lane: Sendable, Hashable {
         let identifier: String
@@ -30,11 +36,13 @@ struct TransferTable: Sendable, Sequence {
         func precedes(_ other: Entry) -> Bool { (other.priority, number) < (priority, other.number) }
     }
 
-    private var all: [String: Transfer] = [:]
+    private var all: [String: Box] = [:]
     /// The most urgent transfer of a lane is the first, and the older one of two with equal priority.
     private var lanes: [Lane: [Entry]] = [:]
-    /// The waits of the accepted transfers that wait until a time, by id.
-    private(set) var waits: [String: TransferState.Wait] = [:]
+    /// The ends of the waits of the accepted transfers that wait until a time, by id.
+    private(set) var waits: [String: TransferState.Wait.End] = [:]
+    /// The fields of the transfer that was added last.
+    private var lastFields: [[String]] = []
     /// The number of transfers that are over, and whose event was not acknowledged.
     private(set) var overCount = 0
     /// The number of transfers for which the agent has something to do without a program.
@@ -43,10 +51,12 @@ struct TransferTable: Sendable, Sequence {
     init() {}
 
     subscript(id: String) -> Transfer? {
-        get { all[id] }
+        get { all[id]?.transfer }
         set {
-            let old = all[id]
-            all[id] = newValue
+            let old = all[id]?.transfer
+            var newValue = newValue
+            if old == nil { newValue?.order.share(&lastFields) }
+            all[id] = newValue.map(Box.init)
             count(old, -1)
             count(newValue, 1)
             let (before, after) = (Entry(old), Entry(newValue))
@@ -54,8 +64,8 @@ struct TransferTable: Sendable, Sequence {
                 if let before { remove(before) }
                 if let after { insert(after) }
             }
-            if let newValue, newValue.isAccepted, case .waiting(let wait) = newValue.state.phase {
-                waits[id] = wait
+            if let newValue, newValue.isAccepted, let wait = newValue.state.wait {
+                waits[newValue.id] = wait.end(SystemBoot.identity)
             } else {
                 waits[id] = nil
             }
@@ -94,9 +104,25 @@ struct TransferTable: Sendable, Sequence {
     /// - Parameter count: the maximum number for a host; further ones could not begin in the same turn.
     func ready(atMost count: Int) -> [String] { lanes.values.flatMap { $0.prefix(count).map(\.id) } }
 
-    var count: Int { all.count }
-    var ids: Dictionary<String, Transfer>.Keys { all.keys }
-    var values: Dictionary<String, Transfer>.Values { all.values }
+    /// Returns the accepted transfers of an identifier with greater numbers than `number`, in order.
+    func accepted(of identifier: String, after number: Int64) -> [(number: Int64, id: String)] {
+        var found: [(number: Int64, id: String)] = []
+        for box in all.values
+        where box.transfer.number > number && box.transfer.isAccepted && box.transfer.identifier == identifier {
+            found.append((box.transfer.number, box.transfer.id))
+        }
+        return found.sorted { $0.number < $1.number }
+    }
 
-    func makeIterator() -> Dictionary<String, Transfer>.Iterator { all.makeIterator() }
+    var count: Int { all.count }
+    var ids: some Collection<String> { all.keys }
+
+    func makeIterator() -> some IteratorProtocol<Transfer> { all.values.lazy.map(\.transfer).makeIterator() }
+}
+
+extension TransferOrder {
+    /// Uses the memory of equal fields: those of a program's transfers seldom differ.
+    fileprivate mutating func share(_ last: inout [[String]]) {
+        if fields == last { fields = last } else { last = fields }
+    }
 }

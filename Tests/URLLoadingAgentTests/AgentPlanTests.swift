@@ -75,7 +75,7 @@ import URLLoadingIO
     ) {
         var wait = TransferState.Wait(.backoff, until: 1_000 + 10_000_000_000)
         wait.makeRelative(wall: 1_000, boot: 500, "b1")
-        #expect(wait.left(wall: 1_000 + wall, boot: 500 + boot, identity) == left)
+        #expect(wait.end(identity).left(wall: 1_000 + wall, boot: 500 + boot) == left)
     }
 
     // MARK: Retries
@@ -237,7 +237,7 @@ import URLLoadingIO
             case 7: _ = table[id]?.state.receive(draw(step + 13, 2) == 0 ? .resume : .wake)
             default: table[id] = nil
             }
-            let accepted = table.values.filter(\.isAccepted)
+            let accepted = table.filter(\.isAccepted)
             let lanes = Dictionary(grouping: accepted.filter(\.state.isReady)) {
                 "\($0.identifier) \($0.host) \($0.order.isDiscretionary)"
             }
@@ -247,7 +247,7 @@ import URLLoadingIO
             #expect(table.ready(atMost: 2).sorted() == first.sorted())
             let waiting = accepted.filter { if case .waiting = $0.state.phase { true } else { false } }
             #expect(table.waits.keys.sorted() == waiting.map(\.id).sorted())
-            #expect(table.activeCount == table.values.count { $0.state.needsAgent } && table.overCount == 0)
+            #expect(table.activeCount == table.count(where: \.state.needsAgent) && table.overCount == 0)
         }
         #expect(table.count > 0)
     }

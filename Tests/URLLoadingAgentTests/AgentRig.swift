@@ -80,12 +80,12 @@ final class AgentRig: Sendable {
     }
 
     /// Connects as the next program of an identifier, after the agent has noticed the end of the previous program.
-    func attachAgain() async throws -> AgentLink {
+    func attachAgain(_ change: (inout SessionSettings) -> Void = { _ in }) async throws -> AgentLink {
         for _ in 0..<2_000 {
-            if let link = try? await attach() { return link }
+            if let link = try? await attach("org.example.sync", change) { return link }
             try await Task.sleep(for: .milliseconds(5))
         }
-        return try await attach()
+        return try await attach("org.example.sync", change)
     }
 
     /// Connects as the program of an identifier.

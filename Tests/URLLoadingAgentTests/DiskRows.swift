@@ -90,6 +90,39 @@ import URLLoadingWire
         }
     }
 
+    @Test(
+        "On a full disk a program comes back with the settings that the agent has recorded, and with no others",
+        .enabled(if: DiskRows.canMount))
+    func attachedWithoutRoom() async throws {
+        let rig = AgentRig()
+        #expect(Self.mountDisk(rig, "size=1m,mode=0700"))
+        defer { umount2(rig.state, Int32(MNT_DETACH)) }
+        try rig.start()
+        let program = try await rig.attach()
+        try await program.download(URL(string: "http://127.0.0.1:9/")!) {
+            $0.earliestBegin = SystemTime.wall + 3_600_000_000_000
+        }
+        let filler = rig.state + "/filler"
+        let filling = open(filler, O_WRONLY | O_CREAT, 0o600)
+        while write(filling, Film.content, 4096) > 0 {}
+        close(filling)
+        program.close()
+        let next = try await rig.attachAgain()
+        #expect(try await next.transfers().map(\.state) == [.waiting])
+        next.close()
+        // The agent refuses while the first program has not left, too.
+        var failure: AgentFailure?
+        while failure == nil || failure?.code == .identifierInUse {
+            failure = await #expect(throws: AgentFailure.self) { try await rig.attach { $0.maximumRedirects = 1 } }
+        }
+        #expect(failure?.code == .journal, "\(failure as Any)")
+        unlink(filler)
+        let last = try await rig.attachAgain { $0.maximumRedirects = 1 }
+        #expect(try await last.transfers().map(\.state) == [.waiting])
+        last.close()
+        await rig.kill(SIGTERM)
+    }
+
     @Test("A complete file with the permissions of its destination is placed: an agent was killed before the rename")
     func placedAfterKill() throws {
         let rig = AgentRig()

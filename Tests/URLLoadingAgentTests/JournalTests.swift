@@ -25,7 +25,7 @@ import URLLoadingIO
             do {
                 let journal = try SQLiteJournal(folder: folder)
                 #expect(
-                    journal.content
+                    journal.takeContent()
                         == {
                             var empty = JournalContent(); empty.nextNumber = 1; return empty
                         }())
@@ -109,7 +109,7 @@ import URLLoadingIO
     static func reopened(_ folder: String) throws -> JournalContent {
         var last: (any Error)?
         for _ in 0..<100 {
-            do { return try SQLiteJournal(folder: folder).content } catch { last = error }
+            do { return try #require(try SQLiteJournal(folder: folder).takeContent()) } catch { last = error }
             usleep(10_000)
         }
         throw last ?? JournalFailure.inUse

@@ -84,10 +84,12 @@ struct LinkRowsInside {
             try await program.download(url, to: place)
             _ = try await program.wait { $0.received == 300_000 }
             run(down)
+            // More than one if the machine was so busy that the idle timeout ended an attempt before its response came:
+            // without a byte on the disk, the next attempt has no range to ask for.
             let sent = origin.requests.count
             origin.route("/film") { Film.answer($0) }
             let waiting = try await program.wait { $0.state == .waiting }
-            #expect(waiting.received == 300_000 && origin.requests.count == sent)
+            #expect(waiting.received == 300_000 && origin.requests.count == sent, "\(rig.logText)")
             run(up)
             let done = try await program.wait { $0.state == .finished }
             #expect(Film.of(place) == Film.content, "\(done)")

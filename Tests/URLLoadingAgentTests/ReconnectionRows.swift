@@ -4,6 +4,7 @@ import FoundationEssentials
 import Glibc
 import Synchronization
 import Testing
+import URLLoadingCompatibility
 import URLLoadingTestChildren
 import URLLoadingTesting
 import URLLoadingWire
@@ -38,6 +39,103 @@ import URLLoadingWire
         #expect(other.welcome.process == link.welcome.process)
         #expect(try await link.request(.handOver) == .done)
         for await _ in link.announcements {}
+    }
+
+    @Test(
+        "An agent's socket never refuses a connection before the agent listens", .enabled(if: KillRows.hasStrace))
+    func lateListener() async throws {
+        let rig = AgentRig()
+        try rig.start(under: [
+            "/usr/bin/strace", "-D", "-f", "-qq", "-o", rig.folder + "/trace", "-e", "trace=listen", "-e",
+            "inject=listen:delay_enter=300000",
+        ])
+        var isAbandoned = false
+        while !isAbandoned, (try? LocalSocket.connect(to: rig.socket).close()) == nil {
+            isAbandoned = LocalListener.isAbandoned(rig.socket)
+        }
+        #expect(!isAbandoned)
+        #expect(try await rig.link().welcome.version == 1)
+        await rig.kill(SIGTERM)
+    }
+
+    @Test("A program waits while the socket of a killed agent still takes connections, and finds the next agent")
+    func lingeringSocket() async throws {
+        let rig = AgentRig()
+        let session = BackgroundSessionRows.session(rig)
+        // The kernel accepts connections for a process that is between fork and exec, and ends them when its program
+        // begins.
+        let listener = try LocalListener(path: rig.socket)
+        let token = StopToken()
+        let survival = Task {
+            defer { token.stop(.cancelled) }
+            return try await session.background.survival
+        }
+        for _ in 0..<5 { (try? await listener.accept(token))?.close() }
+        listener.close()
+        try rig.start()
+        _ = try await survival.value
+        await BackgroundSessionRows.end(session)
+        await rig.kill(SIGTERM)
+    }
+
+    /// What programs find at the socket of an agent that is being started again.
+    enum Absence: String, CaseIterable, Sendable {
+        /// No file: ENOENT.
+        case missing
+        /// The socket of the killed agent: ECONNREFUSED.
+        case refusing
+        /// A listener without room for another connection: EAGAIN.
+        case full
+    }
+
+    @Test("New and adopted tasks wait for an agent that is being started again", arguments: Absence.allCases)
+    func agentAway(_ absence: Absence) async throws {
+        try await SurvivalRows.with(stallsAfter: 300_000) { rig, origin in
+            let first = BackgroundSessionRows.session(rig)
+            try await first.background.download(
+                Request(url: origin.url("/film")), options: BackgroundOptions(label: "adopted"))
+            await BackgroundSessionRows.end(first)
+            await rig.kill()
+            origin.route("/film") { Film.answer($0) }
+            var (listener, waiting): (LocalListener?, [LocalSocket]) = (nil, [])
+            if absence != .refusing { unlink(rig.socket) }
+            if absence == .full {
+                listener = try LocalListener(path: rig.socket, backlog: 0)
+                while let socket = try? LocalSocket.connect(to: rig.socket) { waiting.append(socket) }
+            }
+            let receiver = ClassicBackgroundRows.Receiver()
+            let session = receiver.session(rig)
+            let task = session.downloadTask(with: origin.url("/film"))
+            task.taskDescription = "new"
+            task.resume()
+            async let tasks = session.allTasks
+            // Some attempts to connect fail.
+            try await Task.sleep(for: .milliseconds(100))
+            listener?.close()
+            for socket in waiting { socket.close() }
+            try rig.start()
+            #expect(Set(await tasks.map(\.taskDescription)).isSuperset(of: ["adopted"]))
+            func ends() -> Set<String> { receiver.calls.withLock { Set($0.filter { $0.hasPrefix("complete") }) } }
+            while ends().count < 2 { try await Task.sleep(for: .milliseconds(5)) }
+            #expect(ends() == ["complete adopted", "complete new"])
+            try await ClassicBackgroundRows.end(session, receiver)
+        }
+    }
+
+    @Test("An agent that is stopping refuses no program: the program finds the next agent")
+    func stopping() async throws {
+        let rig = AgentRig()
+        let service = try TransferService(try SQLiteJournal(folder: rig.state), folder: rig.state) { _ in }
+        let listener = try LocalListener(path: rig.socket)
+        let token = StopToken()
+        let server = AgentServer(service, survival: "untilReboot", manner: "test") { _ in }
+        let serving = Task { await server.serve(listener, token) }
+        await service.start()
+        await service.stop()
+        let failure = await #expect(throws: AgentFailure.self) { try await rig.attach() }
+        #expect(failure?.code == .unreachable, "\(failure as Any)")
+        token.stop(.cancelled)
+        await serving.value
     }
 
     @Test("A program that was started for its events is not started again before it has ended")

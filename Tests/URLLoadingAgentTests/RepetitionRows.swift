@@ -62,6 +62,60 @@ import URLLoadingWire
         }
     }
 
+    /// A journal that reports changes of transfers when the test permits it.
+    private final class HeldJournal: Journal {
+        private let journal: SQLiteJournal
+        private let held = Lock<[@Sendable () -> Void]?>([])
+
+        init(_ journal: SQLiteJournal) { self.journal = journal }
+
+        var problem: String? { nil }
+        func takeContent() -> JournalContent? { journal.takeContent() }
+        func finish() { journal.finish() }
+        var isHolding: Bool { held.withLock { $0?.isEmpty == false } }
+
+        func write(
+            _ changes: [JournalChange], mayFail: Bool, done: @escaping @Sendable (JournalFailure?) -> Void
+        ) {
+            journal.write(changes, mayFail: mayFail) { failure in
+                guard case .update? = changes.first else { return done(failure) }
+                let isHeld = self.held.withLock { $0?.append { done(failure) } != nil }
+                if !isHeld { done(failure) }
+            }
+        }
+
+        func release() { for report in held.withLock({ $0.take() }) ?? [] { report() } }
+    }
+
+    @Test("An attempt that has begun is not begun again when its program brings other settings")
+    func otherSettings() async throws {
+        let rig = AgentRig()
+        try await withHTTPTestServer { origin in
+            origin.route("/make") { _ in .ok("made") }
+            let journal = HeldJournal(try SQLiteJournal(folder: rig.state))
+            let service = try TransferService(journal, folder: rig.state) { _ in }
+            let listener = try LocalListener(path: rig.socket)
+            let token = StopToken()
+            let server = AgentServer(service, survival: "untilReboot", manner: "test") { _ in }
+            let serving = Task { await server.serve(listener, token) }
+            await service.start()
+            let program = try await rig.attach()
+            let request = Request(url: origin.url("/make"), method: .post)
+            let order = TransferOrder(.download, request, created: SystemTime.wall)
+            _ = try await program.submit("t1", order, TransferSecrets(request))
+            // The attempt has begun, and waits until the journal has recorded that.
+            while !journal.isHolding { try await Task.sleep(for: .milliseconds(1)) }
+            program.close()
+            let next = try await rig.attachAgain { $0.maximumRedirects = 1 }
+            journal.release()
+            let done = try await next.wait { $0.state == .finished }
+            #expect(done.attempts == 1 && origin.counts.requests == 1)
+            token.stop(.cancelled)
+            await serving.value
+            await service.stop()
+        }
+    }
+
     @Test("A running POST that is suspended runs to its end, and its result is kept")
     func paused() async throws {
         try await SurvivalRows.with { rig, origin in

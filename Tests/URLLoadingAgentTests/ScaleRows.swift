@@ -103,6 +103,32 @@ import URLLoadingWire
         }
     }
 
+    /// Whether bytes ask the agent to hand over to a newer one. Each program of the user may do so: the agent exits.
+    private static func isHandOver(_ bytes: [UInt8]) -> Bool {
+        var decoder = AgentFrameDecoder()
+        decoder.receive(bytes)
+        while let frame = (try? decoder.next()) ?? nil {
+            if (try? AgentMessage(frame)) == .handOver { return true }
+        }
+        return false
+    }
+
+    @Test("A frame that one changed byte makes a request to hand over ends the agent, as any such request does")
+    func changedToHandOver() async throws {
+        try await SurvivalRows.with { rig, _ in
+            var bytes = try AgentMessage.listen.frame(id: 1).encoded()
+            bytes[5] = 17
+            #expect(Self.isHandOver(bytes))
+            let hello = AgentMessage.hello(.init(lowest: 1, highest: 1, program: "fuzz"))
+            let first = try await rig.link()
+            let socket = try await LocalSocket.connect(to: rig.socket, timeout: .seconds(60))
+            try await socket.send(try hello.frame(id: 1).encoded() + bytes, .never)
+            #expect(await rig.ended() == 0)
+            socket.close()
+            first.close()
+        }
+    }
+
     @Test("Frames of random bytes, and valid frames with changed bytes, end the conversation and never the agent")
     func fuzzedFrames() async throws {
         try await SurvivalRows.with { rig, _ in
@@ -127,7 +153,7 @@ import URLLoadingWire
                 for _ in 0..<Int.random(in: 0...4, using: &random) where !bytes.isEmpty {
                     bytes[Int.random(in: 0..<bytes.count, using: &random)] = UInt8.random(in: 0...255, using: &random)
                 }
-                try? await socket.send(bytes, .never)
+                if !Self.isHandOver(bytes) { try? await socket.send(bytes, .never) }
                 socket.close()
             }
             let next = try await rig.attachAgain()

@@ -184,6 +184,11 @@ package final class LocalListener: Sendable {
         try self.init(adopting: try Self.descriptor(listeningAt: path, backlog: backlog).release())
     }
 
+    /// Listens at a path, in place of the file there: see ``descriptor(replacing:)``.
+    package convenience init(replacing path: String) throws(IOFailure) {
+        try self.init(adopting: try Self.descriptor(replacing: path).release())
+    }
+
     /// Returns a listening socket for a process that is started with it; this process does not accept from it.
     package static func descriptor(listeningAt path: String, backlog: Int32 = 128) throws(IOFailure) -> PassedFile {
         let address = try SocketAddress.unix(path)
@@ -197,6 +202,17 @@ package final class LocalListener: Sendable {
         return file
     }
 
+    /// Returns a listening socket that has taken the place of the file at a path. Programs that try to connect
+    /// meanwhile never find a socket there that does not listen yet, which they would take for abandoned.
+    package static func descriptor(replacing path: String) throws(IOFailure) -> PassedFile {
+        // As long as the path: the names of sockets are short.
+        let new = String(path.dropLast()) + "~"
+        PrivateFolder.remove(new)
+        let file = try descriptor(listeningAt: new)
+        guard rename(new, path) == 0 else { throw IOFailure(.system(errno), .listen) }
+        return file
+    }
+
     deinit { close() }
 
     package func close() {
@@ -207,6 +223,9 @@ package final class LocalListener: Sendable {
     }
 
     /// Whether a path leads to a socket on which no process listens any more, such as one that a killed process left.
+    ///
+    /// False for some milliseconds after the end of a process that was just starting another one: the new process has
+    /// all descriptors until its program begins (fork(2), FD_CLOEXEC). Connections made meanwhile end without an answer.
     package static func isAbandoned(_ path: String) -> Bool {
         guard FileKind.isSocket(path) else { return false }
         do throws(IOFailure) {

@@ -70,8 +70,7 @@ package enum AgentLauncher {
             defer { withExtendedLifetime(lock) {} }
             // An agent that is too busy to accept connections listens, too: its socket stays.
             if FileKind.isSocket(socket), !LocalListener.isAbandoned(socket) { return .success(()) }
-            PrivateFolder.remove(socket)
-            let listener = try LocalListener.descriptor(listeningAt: socket)
+            let listener = try LocalListener.descriptor(replacing: socket)
             var environment = facts.environment
             for name in ["LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES", "NOTIFY_SOCKET", "WATCHDOG_USEC"] {
                 environment[name] = nil

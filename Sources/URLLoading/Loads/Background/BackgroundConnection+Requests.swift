@@ -80,13 +80,16 @@ extension BackgroundConnection {
     }
 
     package func transfers() async throws(AgentFailure) -> [TransferRecord] {
-        var records: [TransferRecord] = []
+        var decoding: [Task<[TransferRecord], Never>] = []
         var next: Int64? = 0
-        while let after = next {
-            guard case .page(let page) = try await request(.list(after: after)) else { return records }
-            records += page.records.compactMap { TransferCoding.decode(TransferRecord.self, $0) }
+        while let after = next, case .page(let page) = try await request(.list(after: after)) {
+            // The agent encodes the next page meanwhile, and this actor passes events on.
+            decoding.append(
+                Task { @concurrent in page.records.compactMap { TransferCoding.decode(TransferRecord.self, $0) } })
             next = page.next
         }
+        var records: [TransferRecord] = []
+        for page in decoding { records += await page.value }
         return records
     }
 
@@ -101,7 +104,9 @@ extension BackgroundConnection {
     }
 
     /// Returns the agent's welcome message, which describes the agent.
-    package func welcome() async throws(AgentFailure) -> AgentMessage.Welcome { try await attached().welcome }
+    package func welcome() async throws(AgentFailure) -> AgentMessage.Welcome {
+        try await connected { link throws(AgentFailure) in link.welcome }
+    }
 
     package func acknowledge(_ sequence: Int64) async throws(AgentFailure) {
         defer { release(sequence) }

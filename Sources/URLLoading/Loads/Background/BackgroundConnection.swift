@@ -182,16 +182,23 @@ package actor BackgroundConnection {
         }
     }
 
-    /// Sends a request, and repeats it if the connection was lost before its answer, for about five seconds: a killed
-    /// agent may be about to be started again. All requests may be repeated.
+    /// Sends a request, again on the next connection if one was lost before its answer. All requests may be repeated.
     package func request(_ message: AgentMessage, files: [PassedFile] = []) async throws(AgentFailure) -> AgentMessage {
+        try await connected { link throws(AgentFailure) in try await link.request(message, files: files) }
+    }
+
+    /// Uses the connection, and the next one if it was lost, for about five seconds: a killed agent may be about to be
+    /// started again.
+    func connected<Answer: Sendable>(
+        _ use: @Sendable (AgentLink) async throws(AgentFailure) -> Answer
+    ) async throws(AgentFailure) -> Answer {
         var delay = Duration.milliseconds(10)
         while true {
             var used: AgentLink?
             do throws(AgentFailure) {
                 let link = try await attached()
                 used = link
-                return try await link.request(message, files: files)
+                return try await use(link)
             } catch {
                 guard error.code == .unreachable, delay < .seconds(4), !isClosed || !held.isEmpty else { throw error }
                 if let used, link === used { lost(used) }
