@@ -52,7 +52,7 @@ struct PreparedRequest {
         case .failure(let violation): throw LoadError(violation, .preparing)
         }
         self.request = request
-        var own = request.hasHeaders ? request.headers : Headers()
+        var own = request.headers
         if let contentType, !own.contains(.contentType) { own.append(.contentType, contentType) }
         decodesContent = defaults.decodesContent(of: request)
         asksForRange = !own.isEmpty && own.contains(.range)

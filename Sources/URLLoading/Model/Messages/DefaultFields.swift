@@ -83,7 +83,7 @@ final class DefaultFields: Sendable {
     /// Returns whether the content coding of a complete response to `request` is decoded.
     func decodesContent(of request: Request) -> Bool {
         switch request.contentDecoding {
-        case .ifOffered: offersCoding && !(request.hasHeaders && request.headers.choosesCoding)
+        case .ifOffered: offersCoding && (request.headers.isEmpty || !request.headers.choosesCoding)
         case .always: true
         case .never: false
         }

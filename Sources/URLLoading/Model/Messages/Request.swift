@@ -30,9 +30,6 @@ public struct Request: Sendable {
         _read { yield storage.headers }
         _modify { yield &mutable.headers }
     }
-    /// Whether ``headers`` has a field. Checked before `headers` is read, because a property that is yielded is checked
-    /// for exclusive access at run time.
-    var hasHeaders: Bool { !storage.headers.isEmpty }
     /// The body to send.
     public var body: RequestBody? {
         get { storage.body }
