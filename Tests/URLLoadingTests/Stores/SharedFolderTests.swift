@@ -61,7 +61,7 @@ struct SharedFolderTests {
 
     @Test("used responses stay, also if used from memory, and a use is recorded once")
     func use() async throws {
-        await withTemporaryURL("shared") { folder in
+        withTemporaryURL("shared") { folder in
             for storage in [tiers(folder, capacity: 2 << 20), disk(folder, capacity: 2 << 20)] as [any CacheStorage] {
                 storage.store("hot", 1000)
                 storage.flush()
@@ -86,7 +86,7 @@ struct SharedFolderTests {
 
     @Test("a response that is only in memory is found when it is complete, and its predecessor until then")
     func onlyInMemory() async throws {
-        await withTemporaryURL("shared") { folder in
+        withTemporaryURL("shared") { folder in
             let storage = tiers(folder)
             storage.store("m", 10)
             storage.flush()
@@ -105,7 +105,7 @@ struct SharedFolderTests {
 
     @Test("a database that lost much becomes smaller")
     func shrinks() async throws {
-        await withTemporaryURL("shared") { folder in
+        withTemporaryURL("shared") { folder in
             let storage = disk(folder)
             for number in 0..<600 { storage.store("n\(number)", 10_000) }
             storage.flush()
@@ -119,7 +119,7 @@ struct SharedFolderTests {
 
     @Test("a response that cannot be removed is not served")
     func unremovable() async throws {
-        try await withTemporaryURL("shared") { folder in
+        try withTemporaryURL("shared") { folder in
             let b = disk(folder)
             b.store("x", 1000)
             b.flush()

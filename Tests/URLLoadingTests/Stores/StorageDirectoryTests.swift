@@ -70,7 +70,7 @@ struct StorageDirectoryTests {
 
     @Test("sessions of one directory share its stores; explicit or ephemeral ones are not stored there")
     func shared() async throws {
-        await withTemporaryURL("kept", isDirectory: true) { folder in
+        withTemporaryURL("kept", isDirectory: true) { folder in
             let one = Session(configuration(folder))
             let two = Session(configuration(folder))
             #expect(one.cookies === two.cookies && one.hsts === two.hsts)
