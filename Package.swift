@@ -108,9 +108,10 @@ let package = Package(
         .target(
             name: "URLLoadingTestChildren", dependencies: ["URLLoadingIO"], path: "Tests/Children",
             swiftSettings: strict),
-        // The waits and temporary files of the tests.
+        // The waits, temporary files and peers of the tests.
         .target(
-            name: "URLLoadingTestSupport", dependencies: ["URLLoading", "URLLoadingIO"], path: "Tests/Support",
+            name: "URLLoadingTestSupport",
+            dependencies: ["URLLoading", "URLLoadingTesting", "URLLoadingWire", "URLLoadingIO"], path: "Tests/Support",
             swiftSettings: strict),
         .testTarget(name: "URLLoadingWireTests", dependencies: ["URLLoadingWire"], swiftSettings: strict),
         .testTarget(
@@ -136,8 +137,8 @@ let package = Package(
             name: "URLLoadingAgentTests",
             dependencies: [
                 "URLLoadingAgent", "url-loading-agent", "urlload", "BackgroundProgram", "URLLoadingCompatibility",
-                "URLLoading", "URLLoadingTesting", "URLLoadingWire", "URLLoadingIO", "URLLoadingCTestHome",
-                "URLLoadingTestChildren",
+                "URLLoading", "URLLoadingTesting", "URLLoadingWire", "URLLoadingIO", "URLLoadingTestSupport",
+                "URLLoadingCTestHome", "URLLoadingTestChildren",
             ],
             swiftSettings: strict),
         .testTarget(

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import FoundationEssentials
 public import URLLoading
 import URLLoadingIO
 
@@ -39,11 +40,20 @@ extension HTTPTestServer {
         /// The maximum number of bytes of a request's body that are kept for its handler and the record, at least 0.
         public var recordedBodySize = 64 * 1024
 
-        /// Creates a configuration for 127.0.0.1, in cleartext.
-        public init() {}
-
-        /// Creates a configuration for 127.0.0.1, with TLS.
-        public init(tls: TLS) { self.tls = tls }
+        /// Creates a configuration; by default for 127.0.0.1, in cleartext and with the system's clock.
+        ///
+        /// ```swift
+        /// let clock = ManualClock()
+        /// try await withHTTPTestServer(.init(clock: clock)) { origin in … }
+        /// ```
+        public init(
+            address: Address = .ipv4, name: String? = nil, tls: TLS? = nil, clock: ManualClock? = nil
+        ) {
+            self.address = address
+            self.name = name
+            self.tls = tls
+            self.clock = clock
+        }
     }
 
     /// The TLS settings of an origin.
@@ -92,17 +102,25 @@ extension HTTPTestServer {
     }
 }
 
-extension HTTPTestServer.Configuration {
-    func authority(port: UInt16) -> String {
-        switch address {
-        case .unix: return name ?? "localhost"
-        case .ipv4, .everyIPv4: return "\(name ?? (tls == nil ? "127.0.0.1" : "localhost")):\(port)"
-        case .ipv6: return "\(name ?? (tls == nil ? "[::1]" : "localhost")):\(port)"
+extension HTTPTestServer.Configuration.Address {
+    /// Returns the host and port in a server's URLs; `host` takes precedence over the address.
+    func authority(host: String?, isSecure: Bool, port: UInt16) -> String {
+        switch self {
+        case .unix: host ?? "localhost"
+        case .ipv4, .everyIPv4: "\(host ?? (isSecure ? "localhost" : "127.0.0.1")):\(port)"
+        case .ipv6: "\(host ?? (isSecure ? "localhost" : "[::1]")):\(port)"
         }
     }
-}
 
-extension HTTPTestServer.Configuration.Address {
+    /// Returns the URL of a server of HTTP, without a path.
+    func baseURL(host: String?, isSecure: Bool, port: UInt16) throws(HTTPTestServerError) -> URL {
+        let authority = authority(host: host, isSecure: isSecure, port: port)
+        guard let url = URL(string: "\(isSecure ? "https" : "http")://\(authority)") else {
+            throw HTTPTestServerError(authority)
+        }
+        return url
+    }
+
     var socketAddress: SocketAddress {
         get throws(IOFailure) {
             switch self {

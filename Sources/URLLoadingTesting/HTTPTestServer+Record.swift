@@ -62,29 +62,11 @@ extension HTTPTestServer {
         }
     }
 
-    /// Counters of the origin's activity, all taken at the same moment.
-    public struct Counts: Sendable, Hashable {
-        /// Connections accepted.
-        public internal(set) var accepted = 0
-        /// Connections open now.
-        public internal(set) var open = 0
-        /// The maximum number of connections open at once.
-        public internal(set) var mostOpen = 0
-        /// Requests whose head was read.
-        public internal(set) var requests = 0
-        /// Responses sent completely.
-        public internal(set) var answered = 0
-        /// Connections that currently stall at a ``Fault/Effect/stall``.
-        public internal(set) var stalled = 0
-        /// Faults that took effect.
-        public internal(set) var faults = 0
-    }
-
     /// The current counters.
-    public var counts: Counts { state.withLock { $0.counts } }
+    public var counts: TestServerCounts { recordedCounts }
 
     /// The requests that were read completely or answered, oldest first, at most ``Configuration/recordedRequests``.
-    public var requests: [RecordedRequest] { state.withLock { Array($0.requests.all) } }
+    public var requests: [RecordedRequest] { recordedRequests }
 
     /// Waits until the counters fulfil a condition, so that tests need not guess how long things take.
     ///
@@ -100,14 +82,8 @@ extension HTTPTestServer {
     public nonisolated(nonsending) func wait(
         timeout limit: Duration = WaitTimedOut.usualLimit,
         file: StaticString = #fileID, line: UInt = #line,
-        until condition: @Sendable (Counts) -> Bool
+        until condition: @Sendable (TestServerCounts) -> Bool
     ) async throws {
-        try await wait(WaitLimit(limit, "the counts of the origin", file, line)) {
-            condition($0.counts) ? () : nil
-        } seen: {
-            "\($0.counts); requests: \($0.requests.all.shown())"
-        }
+        try await wait(WaitLimit(limit, "the counts of the origin", file, line), until: condition)
     }
 }
-
-extension HTTPTestServer.Counts: ConnectionCounts {}

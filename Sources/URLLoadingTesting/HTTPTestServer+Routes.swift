@@ -22,14 +22,14 @@ extension HTTPTestServer {
     ///   - faults: the faults of every exchange of this route; those at ``Fault/Point/accept`` and
     ///     ``Fault/Point/handshake`` never occur, because the route is not known then.
     public func route(_ path: String, readsBody: Bool = true, faults: [Fault] = [], _ handler: @escaping Handler) {
-        state.withLock { $0.routes[path] = Route(handler: handler, readsBody: readsBody, faults: faults) }
+        state.withLock { $0.record.routes[path] = Route(handler: handler, readsBody: readsBody, faults: faults) }
     }
 
     /// Adds a route whose requests are received piece by piece.
     func route(
         _ path: String, _ receiver: @escaping @Sendable (RecordedRequest, OriginConnection) -> any OriginReceiver
     ) {
-        state.withLock { $0.routes[path] = Route(handler: { _ in .status(.notFound) }, receiver: receiver) }
+        state.withLock { $0.record.routes[path] = Route(handler: { _ in .status(.notFound) }, receiver: receiver) }
     }
 
     /// Adds a route after whose request the connection switches to another protocol.
@@ -38,7 +38,7 @@ extension HTTPTestServer {
         takingOver takeover:
             @escaping @Sendable (RecordedRequest, OriginConnection) async throws(OriginConnection.Ending) -> Void
     ) {
-        state.withLock { $0.routes[path] = Route(handler: { _ in .status(.notFound) }, takeover: takeover) }
+        state.withLock { $0.record.routes[path] = Route(handler: { _ in .status(.notFound) }, takeover: takeover) }
     }
 
     struct Route: Sendable {
@@ -75,6 +75,6 @@ extension HTTPTestServer {
     /// Releases every connection that stalls at a ``Fault/Effect/stall``: the client's data is read and dropped until
     /// it leaves, then the connection is closed.
     public func releaseStalls() {
-        for connection in state.withLock({ Array($0.connections.values) }) { connection.release() }
+        for connection in state.withLock({ Array($0.record.connections.open.values) }) { connection.release() }
     }
 }

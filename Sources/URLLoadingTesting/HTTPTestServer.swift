@@ -40,10 +40,8 @@ public final class HTTPTestServer: Sendable {
         tls = try configuration.tls.map { try TLSServerContext(.init($0)) }
         life = try ServerLife(try configuration.address.socketAddress)
         state = Lock(OriginState(recordedRequests: configuration.recordedRequests))
-        let authority = configuration.authority(port: life.port)
-        let scheme = configuration.tls == nil ? "http" : "https"
-        guard let base = URL(string: "\(scheme)://\(authority)") else { throw HTTPTestServerError(authority) }
-        self.base = base
+        base = try configuration.address.baseURL(
+            host: configuration.name, isSecure: configuration.tls != nil, port: life.port)
     }
 
     /// The port it listens on; 0 for a Unix socket.
@@ -71,16 +69,16 @@ public final class HTTPTestServer: Sendable {
     @concurrent public func run() async { await serveAll() }
 
     func closed(_ connection: OriginConnection) {
-        change { $0.close(connection.number) }
+        change { $0.record.close(connection.number) }
     }
 }
 
 extension HTTPTestServer: ServingTests, WatchedServer {
     func withState<R: Sendable>(_ use: (inout OriginState) -> R) -> R { state.withLock { use(&$0) } }
     func open(_ socket: SocketTransport) -> OriginConnection? {
-        change { $0.open { OriginConnection(socket, number: $0, self) } }
+        change { $0.record.open { OriginConnection(socket, number: $0, self) } }
     }
-    func stopOpening() -> [OriginConnection] { state.withLock { $0.stop() } }
+    func stopOpening() -> [OriginConnection] { state.withLock { $0.record.stop() } }
 }
 
 /// Runs an origin for the duration of a closure; all connections are closed before this function returns or throws.

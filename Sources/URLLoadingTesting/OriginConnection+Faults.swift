@@ -17,7 +17,7 @@ extension OriginConnection {
     }
 
     func inject(_ fault: HTTPTestServer.Fault) async throws(Ending) {
-        origin.change { $0.counts.faults += 1 }
+        origin.change { $0.record.counts.faults += 1 }
         try await flush()
         switch fault.effect {
         case .close: throw .close
@@ -46,8 +46,8 @@ extension OriginConnection {
     /// Waits until the client leaves, the origin stops or the test releases it.
     func stall() async throws(Ending) {
         try await flush()
-        origin.change { $0.counts.stalled += 1 }
-        defer { origin.change { $0.counts.stalled -= 1 } }
+        origin.change { $0.record.counts.stalled += 1 }
+        defer { origin.change { $0.record.counts.stalled -= 1 } }
         while token.stopReason == nil, !mayLeaveStall, !socket.peerHasLeft {
             await Poller.shared.park(socket.slot, .read, token)
         }

@@ -96,14 +96,14 @@ final class OriginConnection: ServedConnection, @unchecked Sendable {
             method: head.method, target: head.target, version: head.version, headers: head.headers,
             connection: number, exchange: exchange, tls: tls)
         let route = origin.change { state in
-            state.counts.requests += 1
+            state.record.counts.requests += 1
             faults = state.faults(connection: number, exchange: exchange)
-            return state.route(for: request.path)
+            return state.record.route(for: request.path)
         }
         faults += route.faults
         try await applyFaults(.requestHead)
         if let takeover = route.takeover {
-            origin.change { $0.requests.append(request) }
+            origin.change { $0.record.requests.append(request) }
             try await takeover(request, self)
             throw .close
         }
@@ -115,12 +115,12 @@ final class OriginConnection: ServedConnection, @unchecked Sendable {
             try await expectation(request)
             try await readBody(&request)
         }
-        origin.change { $0.requests.append(request) }
+        origin.change { $0.record.requests.append(request) }
         // A request that was sent before the previous response.
         let isPipelined = !input.isEmpty
         if answer == nil { answer = await self.answer(to: request, route) }
         try await send(answer ?? .status(.internalServerError), to: request)
-        origin.change { $0.counts.answered += 1 }
+        origin.change { $0.record.counts.answered += 1 }
         try await applyFaults(.end)
         if leavesBody { try await linger() }
         guard codec.reuse == .yes, !isPipelined else { throw .close }

@@ -2,19 +2,14 @@
 
 // The state shared by an origin's connections and its test: a value under a lock.
 
-import URLLoadingIO
-
-struct OriginState: ServerState {
-    var routes: [String: HTTPTestServer.Route] = [:]
+struct OriginState: RecordingState {
+    var record: ServerRecord<OriginConnection>
     var faults: [(connection: Int?, fault: HTTPTestServer.Fault)] = []
     var schedule: HTTPTestServer.FaultSchedule?
-    var counts = HTTPTestServer.Counts()
-    var requests: MostRecent<HTTPTestServer.RecordedRequest>
-    var connections: [Int: OriginConnection] = [:]
-    var isStopped = false
-    var watchers: [PollSlot] = []
 
-    init(recordedRequests: Int) { requests = MostRecent(recordedRequests) }
+    init(recordedRequests: Int) { record = ServerRecord(recordedRequests: recordedRequests) }
+
+    var shown: String { "\(record.counts); requests: \(record.requests.all.shown())" }
 
     /// Returns the faults that apply to a connection (`exchange` 0) or to one of its exchanges (from 1).
     func faults(connection: Int, exchange: Int) -> [HTTPTestServer.Fault] {

@@ -47,16 +47,19 @@ public final class ScriptedPeer: Sendable {
         case lose
     }
 
-    private struct State: Sendable {
-        var scripts: [[Step]]
-        var transports: [ScriptedTransport] = []
+    struct State: ServerState {
+        fileprivate var scripts: [[Step]]
+        fileprivate var transports: [ScriptedTransport] = []
+        var watchers: [PollSlot] = []
+
+        fileprivate init(_ scripts: [[Step]]) { self.scripts = scripts }
     }
     private let state: Lock<State>
 
     /// Creates a peer that accepts one connection for each script.
     /// - Parameter scripts: one for each connection, in the order of connecting. Further connections are refused
     ///   (``/URLLoading/LoadError/Reason/connectionRefused``).
-    public init(_ scripts: [Step]...) { state = Lock(State(scripts: scripts)) }
+    public init(_ scripts: [Step]...) { state = Lock(State(scripts)) }
 
     /// The number of connections made.
     public var connections: Int { state.withLock { $0.transports.count } }
@@ -68,6 +71,22 @@ public final class ScriptedPeer: Sendable {
     /// Releases the ``Step/hold`` at which a connection pauses, or its next one.
     /// - Parameter connection: its number, from 1. Has no effect before the connection is made.
     public func release(connection: Int = 1) { transport(connection)?.release() }
+
+    /// Waits until this many connections were made.
+    /// - Parameters:
+    ///   - count: more than 0.
+    ///   - limit: the longest time to wait.
+    /// - Throws: ``WaitTimedOut`` at the limit; `CancellationError` if the calling task is cancelled first.
+    public nonisolated(nonsending) func untilConnected(
+        _ count: Int = 1, timeout limit: Duration = WaitTimedOut.usualLimit,
+        file: StaticString = #fileID, line: UInt = #line
+    ) async throws {
+        try await wait(WaitLimit(limit, "\(count) connections of the peer", file, line)) {
+            $0.transports.count >= count ? () : nil
+        } seen: {
+            "\($0.transports.count) connections made"
+        }
+    }
 
     /// Waits until a load pauses at a ``Step/hold``.
     /// - Parameters:
@@ -104,7 +123,7 @@ public final class ScriptedPeer: Sendable {
     }
 
     fileprivate func dial(_ origin: Origin, _ token: StopToken) throws(IOFailure) -> any Transport {
-        let made = state.withLock { state -> ScriptedTransport? in
+        let made = change { state -> ScriptedTransport? in
             guard !state.scripts.isEmpty else { return nil }
             let transport = ScriptedTransport(state.scripts.removeFirst().compactMap(ScriptedTransport.Step.init))
             state.transports.append(transport)
@@ -113,6 +132,10 @@ public final class ScriptedPeer: Sendable {
         guard let made else { throw IOFailure(.system(ECONNREFUSED), .connect) }
         return made
     }
+}
+
+extension ScriptedPeer: WatchedServer {
+    func withState<R: Sendable>(_ use: (inout State) -> R) -> R { state.withLock { use(&$0) } }
 }
 
 extension Configuration {

@@ -9,7 +9,7 @@ import URLLoadingIO
 ///
 /// ```swift
 /// try await origin.wait(timeout: .seconds(5)) { $0.requests == 2 }
-/// // waited 5.0 seconds for the counts of the origin (AppTests/FeedTests.swift:12), and saw: Counts(accepted: 1, …
+/// // waited 5.0 seconds for the counts of the origin (AppTests/FeedTests.swift:12), and saw: accepted: 1, open: 1, …
 /// ```
 /// Every wait has its limit as `timeout:`, by the system's clock, whatever clock the session has. The default is
 /// ``usualLimit``. The condition is checked at least once, even if the limit is zero.

@@ -3,6 +3,7 @@
 import Foundation
 import Testing
 import URLLoading
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 

@@ -6,6 +6,7 @@ import FoundationEssentials
 import Glibc
 import Testing
 import URLLoading
+import URLLoadingTestSupport
 import URLLoadingTesting
 
 @Suite(.timeLimit(.minutes(5)))

@@ -3,6 +3,7 @@
 import Foundation
 import Testing
 import URLLoading
+import URLLoadingTestSupport
 import URLLoadingTesting
 
 /// The messages of `urlload` on standard error, and the places of saved files.

@@ -230,7 +230,7 @@ struct CommandTests {
         let process = try Running(
             Running.urlloadPath, ["-o", "file", "--summary", "json", Servers.text("ORIGIN", "/stall")], in: folder)
         // The temporary file shows that the load has begun.
-        try await eventually(folder.names, of: .anotherProcess) { $0.contains { $0.hasPrefix(".urlload") } }
+        try await eventuallyFiles(folder.names) { $0.contains { $0.hasPrefix(".urlload") } }
         process.send(number)
         let result = try await process.wait()
         #expect(result.code == code)
@@ -254,7 +254,7 @@ struct CommandTests {
         let whole = try Servers.text("NGINX", "/1g.bin")
         let first = try Running(Running.urlloadPath, ["-sC", "-o", "file", "--max-time", "60", whole], in: folder)
         // Enough bytes for a token, but not all.
-        try await eventually(folder.names, of: .anotherProcess) { $0.contains(".file.urlload") }
+        try await eventuallyFiles(folder.names) { $0.contains(".file.urlload") }
         first.send(SIGKILL)
         _ = try await first.wait()
         #expect(!folder.names.contains("file"))

@@ -8,6 +8,7 @@ import Synchronization
 import Testing
 import URLLoading
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 
 @Suite(.timeLimit(.minutes(4)))

@@ -10,6 +10,11 @@ import URLLoadingTesting
 /// `urlload -C` with ftp, killed within a file and run again.
 @Suite(.timeLimit(.minutes(4)))
 struct FTPCommandTests {
+    /// Waits until `urlload` has received this many bytes and stored a resume token: a run killed before begins anew.
+    private func untilResumable(_ folder: TemporaryFolder, size: Int) async throws {
+        try await eventuallyFiles(folder.names) { $0.contains(".file.urlload") && folder.largestSize >= size }
+    }
+
     @Test(
         "A second run does not fetch again the bytes of a killed one",
         .enabled(if: Servers.variable("VSFTPD") != nil, "No vsftpd"))
@@ -31,18 +36,12 @@ struct FTPCommandTests {
         defer { unlink(held) }
         let target = try Servers.text("VSFTPD", "/pub/killed.bin")
         let running = try Running(Running.urlloadPath, ["-C", "-s", "-o", "file", target], in: folder)
-        func size() -> Int {
-            folder.names.compactMap {
-                (try? FileManager.default.attributesOfItem(atPath: folder.path + "/" + $0))?[.size] as? Int
-            }.max() ?? 0
-        }
-        // A run killed before the token was stored begins anew.
-        try await eventually((size(), folder.names), of: .anotherProcess) { size, names in
-            size >= 1 << 20 && names.contains(".file.urlload")
-        }
+        try await untilResumable(folder, size: 1 << 20)
         running.send(SIGKILL)
         _ = try await running.wait()
-        #expect(size() < Int(length) && folder.names.contains(".file.urlload"), "\(folder.names) \(size())")
+        #expect(
+            folder.largestSize < Int(length) && folder.names.contains(".file.urlload"),
+            "\(folder.names) \(folder.largestSize)")
         let second = try await Running.urlload(["-C", "-v", "-o", "file", target], in: folder)
         let same = try await Running.command("/usr/bin/cmp", [folder.path + "/file", held])
         #expect(second.code == 0 && same.code == 0, "\(second.errors) \(same.text)")
@@ -58,15 +57,7 @@ struct FTPCommandTests {
             let folder = try TemporaryFolder()
             let target = server.url("/file").absoluteString
             let running = try Running(Running.urlloadPath, ["-C", "-s", "-o", "file", target], in: folder)
-            func size() -> Int {
-                folder.names.compactMap {
-                    (try? FileManager.default.attributesOfItem(atPath: folder.path + "/" + $0))?[.size] as? Int
-                }.max() ?? 0
-            }
-            // A run killed before the token was stored begins anew.
-            try await eventually((size(), folder.names), of: .anotherProcess) { size, names in
-                size >= 1_000_000 && names.contains(".file.urlload")
-            }
+            try await untilResumable(folder, size: 1_000_000)
             running.send(SIGKILL)
             _ = try await running.wait()
             server.removeFaults()
@@ -75,5 +66,13 @@ struct FTPCommandTests {
             #expect(second.code == 0 && whole == [UInt8](content), "\(second.errors)")
             #expect(server.commands.contains { $0.hasPrefix("REST ") && $0 != "REST 0" }, "\(server.commands)")
         }
+    }
+}
+
+extension TemporaryFolder {
+    /// The size of the largest file in bytes; 0 without files.
+    fileprivate var largestSize: Int {
+        names.compactMap { (try? FileManager.default.attributesOfItem(atPath: path + "/" + $0))?[.size] as? Int }
+            .max() ?? 0
     }
 }

@@ -63,8 +63,7 @@ struct FTPTests {
     @Test("A cut download is resumed", .enabled(if: !all.isEmpty, areMissing), arguments: all)
     func resume(server: String) async throws {
         let (session, url) = try Self.session(server)
-        let task = session.downloadTask(Request(url: try url("/pub/1m.bin")))
-        task.resume()
+        let task = session.downloadTask(Request(url: try url("/pub/1m.bin"))).resumed()
         try await task.received()
         guard let token = await task.cancelProducingResumeToken() else {
             // The whole file arrived before the cut.

@@ -72,7 +72,7 @@ struct InterruptionTests {
         try await with(.tag, stalls: true) { origin, folder in
             let process = try Running(
                 Running.urlloadPath, ["-o", "file", origin.url("/file").absoluteString], in: folder)
-            try await eventually(folder.names, of: .anotherProcess) { $0.contains(".file.urlload") }
+            try await eventuallyFiles(folder.names) { $0.contains(".file.urlload") }
             process.send(number)
             let result = try await process.wait()
             #expect(

@@ -5,6 +5,7 @@
 import FoundationEssentials
 import Testing
 import URLLoading
+import URLLoadingTestSupport
 import URLLoadingTesting
 
 @Suite(.timeLimit(.minutes(4)))
@@ -99,8 +100,7 @@ struct PictureCommandTests {
 
     @Test("wget's -e robots=off is granted; httpie's -q writes nothing but the file")
     func wgetAndHTTPie() async throws {
-        try await withHTTPTestServer { origin in
-            origin.route("/") { _ in .ok("body") }
+        try await withHTTPTestServer(answering: "body") { origin in
             let url = origin.url().absoluteString
             let folder = try TemporaryFolder()
             let robots = try await Running.urlload(["wget", "-e", "robots=off", "-qO-", url], in: folder)
@@ -115,8 +115,7 @@ struct PictureCommandTests {
 
     @Test("urlload top shows a session of this process")
     func top() async throws {
-        try await withHTTPTestServer { origin in
-            origin.route("/") { _ in .ok("hello") }
+        try await withHTTPTestServer(answering: "hello") { origin in
             let folder = try TemporaryFolder()
             let path = folder.path + "/top"
             try await withSession(.ephemeral) { session in

@@ -5,6 +5,7 @@
 import Foundation
 import Testing
 import URLLoading
+import URLLoadingTestSupport
 import URLLoadingTesting
 
 @Suite(.timeLimit(.minutes(4)))
@@ -22,8 +23,7 @@ struct PipedUploadTests {
     @Test("The request is sent, chunked, before the input has ended")
     func streams() async throws {
         let folder = try TemporaryFolder()
-        try await withHTTPTestServer { origin in
-            origin.route("/") { _ in .ok("done") }
+        try await withHTTPTestServer(answering: "done") { origin in
             let running = try Self.piped("-T -", origin.url(), in: folder)
             try await origin.wait { $0.requests == 1 }
             Self.go(folder)
@@ -54,8 +54,7 @@ struct PipedUploadTests {
     @Test("A pipe may be given by its path, and standard input may be a file")
     func others() async throws {
         let folder = try TemporaryFolder()
-        try await withHTTPTestServer { origin in
-            origin.route("/") { _ in .ok("done") }
+        try await withHTTPTestServer(answering: "done") { origin in
             let script = "mkfifo pipe; printf piped >pipe & exec \"$0\" -T pipe \"$1\""
             let named = try await Running.command(
                 "/bin/bash", ["-c", script, Running.urlloadPath, origin.url().absoluteString], in: folder)

@@ -5,6 +5,7 @@
 import FoundationEssentials
 import Testing
 import URLLoading
+import URLLoadingTestSupport
 import URLLoadingTesting
 
 @Suite(.timeLimit(.minutes(4)))
@@ -12,8 +13,7 @@ struct ProxyCommandTests {
     static func run(_ words: String...) async throws -> Running.Result { try await Running.urlload(["-s"] + words) }
 
     @Test("Loads go through each kind of proxy") func throughEachKind() async throws {
-        try await withHTTPTestServer { origin in
-            origin.route("/") { _ in .ok("here") }
+        try await withHTTPTestServer(answering: "here") { origin in
             let target = "http://origin.test:\(origin.port)/"
             try await withTestProxy(.init(.http, user: "u", password: "pw")) { proxy in
                 for words in [
@@ -92,8 +92,7 @@ struct ProxyCommandTests {
     }
 
     @Test("Options have precedence over the environment") func theEnvironmentAndTheOptions() async throws {
-        try await withHTTPTestServer { origin in
-            origin.route("/") { _ in .ok("here") }
+        try await withHTTPTestServer(answering: "here") { origin in
             let target = "http://origin.test:\(origin.port)/"
             let here = origin.url().absoluteString
             try await withTestProxy(.init(.http, user: "u", password: "pw")) { proxy in
@@ -136,8 +135,7 @@ struct ProxyCommandTests {
     }
 
     @Test func `Names are resolved where the kind of proxy says`() async throws {
-        try await withHTTPTestServer { origin in
-            origin.route("/") { _ in .ok("here") }
+        try await withHTTPTestServer(answering: "here") { origin in
             try await withTestProxy(.init(.socks)) { proxy in
                 let (address, there) = ("127.0.0.1:\(proxy.port)", "a.test:\(origin.port)")
                 for (option, target) in [
@@ -157,8 +155,7 @@ struct ProxyCommandTests {
     }
 
     @Test func `--connect-to works through an HTTP proxy`() async throws {
-        try await withHTTPTestServer { origin in
-            origin.route("/") { _ in .ok("here") }
+        try await withHTTPTestServer(answering: "here") { origin in
             try await withTestProxy { proxy in
                 let result = try await Self.run(
                     "-x", "127.0.0.1:\(proxy.port)", "--connect-to", "a.test:80:b.test:\(origin.port)", "http://a.test/"
@@ -175,15 +172,12 @@ struct ProxyCommandTests {
             path: "urlload-\(UInt64.random(in: 0 ... .max)).sock"
         ).path()
         defer { try? FileManager.default.removeItem(atPath: path) }
-        var server = HTTPTestServer.Configuration()
-        server.address = .unix(path)
-        try await withHTTPTestServer(server) { origin in
+        try await withHTTPTestServer(.init(address: .unix(path))) { origin in
             origin.route("/info") { _ in .ok("socket") }
             let result = try await Self.run("--unix-socket", path, "http://docker/info")
             #expect(result.text == "socket" && origin.requests.first?.headers[.host] == "docker")
         }
-        try await withHTTPTestServer { origin in
-            origin.route("/") { _ in .ok("here") }
+        try await withHTTPTestServer(answering: "here") { origin in
             for words in [
                 ["--resolve", "a.test:\(origin.port):127.0.0.1", "http://a.test:\(origin.port)/"],
                 ["--connect-to", "a.test:80:127.0.0.1:\(origin.port)", "http://a.test/"],

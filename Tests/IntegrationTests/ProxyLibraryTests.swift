@@ -5,6 +5,7 @@
 import Foundation
 import Testing
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingWire
 
 @testable import URLLoading

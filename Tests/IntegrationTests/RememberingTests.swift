@@ -6,6 +6,7 @@ import FoundationEssentials
 import Glibc
 import Testing
 import URLLoading
+import URLLoadingTestSupport
 import URLLoadingTesting
 
 @Suite(.timeLimit(.minutes(5)))
@@ -110,8 +111,7 @@ struct RememberingTests {
     @Test("--hsts makes later runs use https")
     func strictTransport() async throws {
         let folder = try TemporaryFolder()
-        try await withHTTPTestServer { origin in
-            origin.route("/") { _ in .ok("plain") }
+        try await withHTTPTestServer(answering: "plain") { origin in
             let url = "http://localhost:\(origin.port)/"
             let before = try await Running.urlload(["--hsts", folder.path + "/hsts", url])
             #expect(before.code == 0 && before.text == "plain", "\(before.errors)")

@@ -32,7 +32,7 @@ struct ResumableUploadTests {
                 let process = try Running(Running.urlloadPath, arguments, in: folder)
                 // The server has this many bytes and accepts no more, and the process has stored the state.
                 try await origin.wait { $0.stalled == 1 }
-                try await eventually(folder.names, of: .anotherProcess) { $0.contains("state") }
+                try await eventuallyFiles(folder.names) { $0.contains("state") }
                 process.send(SIGKILL)
                 let killed = try await process.wait()
                 #expect(killed.code == SIGKILL)
@@ -74,7 +74,7 @@ struct ResumableUploadTests {
             server.inject(.init(.received(1), .stall))
             let process = try Running(Running.urlloadPath, arguments, in: folder)
             try await origin.wait { $0.stalled == 1 }
-            try await eventually(folder.names, of: .anotherProcess) { $0.contains("state") }
+            try await eventuallyFiles(folder.names) { $0.contains("state") }
             process.send(SIGKILL)
             _ = try await process.wait()
             origin.releaseStalls()

@@ -63,6 +63,11 @@ final class Running: Sendable {
     /// The output so far.
     var text: String { String(decoding: (try? written.bytes("out")) ?? [], as: UTF8.self) }
 
+    /// Waits until the output fulfils a condition. It is a file, whose growth is not notified.
+    func eventuallyText(file: StaticString = #fileID, line: UInt = #line, until isSo: (String) -> Bool) async throws {
+        try await eventually(text, file: file, line: line, until: isSo)
+    }
+
     func send(_ number: Int32) { process.send(number) }
 
     func wait() async throws -> Result {
@@ -95,23 +100,5 @@ final class Running: Sendable {
             status.hasPrefix("Name:\turlload\n")
         else { return 0 }
         return (line.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0) * 1024
-    }
-}
-
-/// A folder that is removed with its last user.
-final class TemporaryFolder: Sendable {
-    let path: String
-
-    init() throws {
-        path = temporaryURL("urlloading").path
-        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
-    }
-
-    deinit { try? FileManager.default.removeItem(atPath: path) }
-
-    var names: [String] { ((try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []).sorted() }
-
-    func bytes(_ name: String) throws -> [UInt8] {
-        [UInt8](try Data(contentsOf: URL(fileURLWithPath: path + "/" + name)))
     }
 }

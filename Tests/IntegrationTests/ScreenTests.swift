@@ -3,6 +3,7 @@
 import Foundation
 import Testing
 import URLLoading
+import URLLoadingTestSupport
 import URLLoadingTesting
 
 /// The content of the terminal after urlload: summaries, and nothing of the progress bars.

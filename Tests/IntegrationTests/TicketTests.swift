@@ -3,6 +3,7 @@
 import Foundation
 import Glibc
 import Testing
+import URLLoadingTestSupport
 
 /// Kerberos with MIT's library and Apache: a process with its own ticket cache, because the library reads the
 /// environment.

@@ -111,7 +111,7 @@ struct WebSocketCommandTests {
                 _ = try await socket.untilClose()
             }
             let running = try Running(Running.urlloadPath, ["ws", "--wait", origin.url().absoluteString])
-            try await eventually(running.text, of: .anotherProcess) { $0 == "hello\n" }
+            try await running.eventuallyText { $0 == "hello\n" }
             running.send(signal)
             let result = try await running.wait()
             #expect(result.code == 128 + signal || result.code == signal, "\(result.code) \(result.errors)")

@@ -4,6 +4,7 @@ import Foundation
 import Synchronization
 import Testing
 import URLLoading
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -29,7 +30,7 @@ struct WebSocketTests {
     func `Sent messages come back`(_ server: String, _ isCompressed: Bool) async throws {
         try await withSession(Servers.configuration) { session in
             let socket = session.webSocketTask(try Servers.url(server, "/"), options: Self.options(isCompressed))
-            socket.resume()
+                .resumed()
             let opening = try await socket.opened
             #expect(opening.isCompressed == isCompressed)
             for message in Self.samples {
@@ -53,19 +54,16 @@ struct WebSocketTests {
             #expect(opening.subprotocol == "chat.v2")
             await chat.close()
 
-            let counting = session.webSocketTask(try Servers.url("WEBSOCKETS", "/count"))
-            counting.resume()
+            let counting = session.webSocketTask(try Servers.url("WEBSOCKETS", "/count")).resumed()
             var heard: [WebSocketMessage] = []
             for try await message in counting.messages { heard.append(message) }
             #expect(heard == [.text("1"), .text("2"), .text("3")])
 
-            let asked = session.webSocketTask(try Servers.url("WEBSOCKETS", "/ping"))
-            asked.resume()
+            let asked = session.webSocketTask(try Servers.url("WEBSOCKETS", "/ping")).resumed()
             let answer = try await asked.receive()
             #expect(answer == .text("answered"))
 
-            let left = session.webSocketTask(try Servers.url("WEBSOCKETS", "/leave"))
-            left.resume()
+            let left = session.webSocketTask(try Servers.url("WEBSOCKETS", "/leave")).resumed()
             let error = await #expect(throws: LoadError.self) { try await left.receive() }
             #expect(
                 error?.reason == .webSocketClosed && error?.webSocketClose?.reason == "as said"
@@ -78,8 +76,7 @@ struct WebSocketTests {
     @Test func `A WebSocket uses an existing connection of HTTP/2 by ALPN, and a new one for HTTP/1.1`() async throws {
         try await withSession(Servers.configuration) { session in
             for version in ["1.1", "2"] {
-                let socket = session.webSocketTask(try Servers.url("HYPERCORN", "/"))
-                socket.resume()
+                let socket = session.webSocketTask(try Servers.url("HYPERCORN", "/")).resumed()
                 let opening = try await socket.opened
                 #expect(opening.response.http?.headers["x-version"] == version)
                 try await socket.send(.text(version))
@@ -100,12 +97,10 @@ struct WebSocketTests {
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for number in 0..<20 {
                     group.addTask {
-                        let socket = session.webSocketTask(target)
-                        socket.resume()
+                        let socket = session.webSocketTask(target).resumed()
                         for round in 0..<20 {
                             let message = WebSocketMessage.text("\(number) \(round)")
-                            try await socket.send(message)
-                            let answer = try await socket.receive()
+                            let answer = try await socket.echo(of: message)
                             #expect(answer == message)
                             let (data, _) = try await session.data(from: target)
                             #expect(data == Data("here".utf8))
@@ -123,12 +118,10 @@ struct WebSocketTests {
         var configuration = Servers.configuration
         configuration.httpVersions = .http2PriorKnowledge
         try await withSession(configuration) { session in
-            let refused = session.webSocketTask(try Servers.url("HYPERCORN_H2C", "/closed"))
-            refused.resume()
+            let refused = session.webSocketTask(try Servers.url("HYPERCORN_H2C", "/closed")).resumed()
             let refusal = await #expect(throws: LoadError.self) { try await refused.opened }
             #expect(refusal?.reason == .webSocketRefused && refusal?.webSocketRefusal?.http?.status == .forbidden)
-            let left = session.webSocketTask(try Servers.url("HYPERCORN_H2C", "/"))
-            left.resume()
+            let left = session.webSocketTask(try Servers.url("HYPERCORN_H2C", "/")).resumed()
             try await left.send(.text("leave"))
             let ending = await #expect(throws: LoadError.self) { try await left.receive() }
             #expect(ending?.webSocketClose?.code.rawValue == 4000)

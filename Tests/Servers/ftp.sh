@@ -3,22 +3,10 @@
 # data connections must resume the TLS session of the control connection); pyftpdlib, for the user ada with the
 # password secret, without TLS, and with explicit TLS over IPv6. A server that is not installed is left out.
 
-# The ports are reserved for a moment, as for the other servers, to find free ones.
-choose_ftp_ports() {
-    # shellcheck disable=SC2207
-    ftp_ports=($(python3 -c '
-import socket
-held = []
-for _ in range(5):
-    s = socket.socket()
-    s.bind(("127.0.0.1", 0))
-    held.append(s)
-print(*[s.getsockname()[1] for s in held])'))
-}
-
 launch_ftp() {
     local d=$servers_directory modules=$servers_package/.build/test-packages/modules
-    choose_ftp_ports
+    # shellcheck disable=SC2207
+    ftp_ports=($(free_ports 5))
     ftp_has_vsftpd='' ftp_has_python='' ftp_has_six=1
     mkdir -p "$d/ftp/pub" "$d/ftp/up" "$d/ftp-empty"
     cp "$d/www/1k.txt" "$d/www/1m.bin" "$d/ftp/pub/"

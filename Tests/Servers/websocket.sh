@@ -2,20 +2,12 @@
 # WebSocket servers for script/servers, of Python libraries: websockets, wsproto, and hypercorn, which supports HTTP/2
 # as well (RFC 8441). Left out if these are not installed.
 
-# The ports are reserved for a moment, as for the other servers, to find free ones.
 launch_websockets() {
     local d=$servers_directory modules=$servers_package/.build/test-packages/modules port
     websocket_ports=()
     [[ -d $modules/hypercorn ]] || return 0
     # shellcheck disable=SC2207
-    websocket_ports=($(python3 -c '
-import socket
-held = []
-for _ in range(4):
-    s = socket.socket()
-    s.bind(("127.0.0.1", 0))
-    held.append(s)
-print(*[s.getsockname()[1] for s in held])'))
+    websocket_ports=($(free_ports 4))
     rm -rf "$d/websocket-modules"
     cp -R "$modules" "$d/websocket-modules"
     launch_websocket websockets "${websocket_ports[0]}"

@@ -5,6 +5,7 @@ import Synchronization
 import Glibc
 import Testing
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -48,7 +49,7 @@ import URLLoadingWire
             let found1 = try await session.background.transfers
             #expect(found1.isEmpty)
             await Self.end(session)
-            while !rig.spool.isEmpty { try await Task.sleep(for: .milliseconds(5)) }
+            try await eventuallyProcess { rig.spool.isEmpty }
             #expect(PrivateFolder.names(rig.state + "/delivered").isEmpty)
         }
     }
@@ -128,9 +129,7 @@ import URLLoadingWire
                     Request(url: origin.url("/film")),
                     options: BackgroundOptions(label: "\(number)", userData: Data([UInt8(number)])))
             }
-            while try await !first.background.transfers.allSatisfy({ $0.state == .finished }) {
-                try await Task.sleep(for: .milliseconds(5))
-            }
+            try await eventuallyProcess { try await first.background.transfers.allSatisfy { $0.state == .finished } }
             let seen = Lock<[String]>([])
             await #expect(throws: Stop.self) {
                 try await first.background.handleEvents { event in

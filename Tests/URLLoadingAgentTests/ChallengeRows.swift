@@ -6,6 +6,7 @@ import Synchronization
 import Testing
 import URLLoadingIO
 import URLLoadingTestChildren
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -63,7 +64,7 @@ import URLLoadingWire
         let link = try await rig.link()
         _ = try await link.request(
             .attach(.init(identifier: "org.example.sync", settings: [], secrets: [], observes: true)))
-        while try await !condition(link.transfers()) { try await Task.sleep(for: .milliseconds(5)) }
+        try await eventuallyProcess { try await condition(link.transfers()) }
         link.close()
     }
 
@@ -274,16 +275,14 @@ import URLLoadingWire
                 KillRows.program,
                 [rig.socket, "org.example.sync", "ask", origin.url("/film").absoluteString, place],
                 files: .init(output: said, errors: rig.folder + "/errors"))
-            while (try? FileReader.text(said))?.contains("asked Basic") != true {
-                try await Task.sleep(for: .milliseconds(5))
-            }
+            try await eventuallyProcess { (try? FileReader.text(said))?.contains("asked Basic") == true }
             first.send(SIGKILL)
             _ = await first.wait()
             try await Self.untilParked(rig, origin)
             let second = try ChildProcess(
                 KillRows.program, [rig.socket, "org.example.sync", "answer", rig.folder + "/handled", "0"],
                 files: .init(output: said + "2", errors: rig.folder + "/errors"))
-            while access(place, F_OK) != 0 { try await Task.sleep(for: .milliseconds(5)) }
+            try await eventuallyFile(place)
             #expect(Film.of(place) == Film.content)
             _ = await second.wait()
             #expect(try FileReader.text(said + "2").contains("asked Basic"))
@@ -300,7 +299,7 @@ import URLLoadingWire
             }
             try await program.download(origin.url("/film")) { $0.challenges = .decision }
             program.close()
-            while access(mark, F_OK) != 0 { try await Task.sleep(for: .milliseconds(5)) }
+            try await eventuallyFile(mark)
             #expect(origin.requests.count == 1)
         }
     }
@@ -309,10 +308,10 @@ import URLLoadingWire
 
     /// A delegate that answers challenges.
     final class Judge: NSObject, URLSessionDownloadDelegate {
-        let calls = Lock<[String]>([])
-        func note(_ call: String) { calls.withLock { if $0.last != call { $0.append(call) } } }
+        let calls = Watched<[String]>([])
+        func note(_ call: String) { calls.change { if $0.last != call { $0.append(call) } } }
         func has(_ call: String) async throws {
-            while !calls.withLock({ $0.contains(call) }) { try await Task.sleep(for: .milliseconds(2)) }
+            try await calls.wait { $0.contains(call) }
         }
 
         func urlSession(
@@ -360,7 +359,7 @@ import URLLoadingWire
             let session = judge.session(rig)
             session.downloadTask(with: origin.url("/film")).resume()
             try await judge.has("complete")
-            #expect(judge.calls.withLock { $0 } == ["trust", "login films", "file true", "complete"])
+            #expect(judge.calls.value == ["trust", "login films", "file true", "complete"])
             session.finishTasksAndInvalidate()
             try await judge.has("invalid")
         }
@@ -378,7 +377,7 @@ import URLLoadingWire
             let session = judge.session(rig)
             try await judge.has("complete")
             try await judge.has("finished")
-            let calls = judge.calls.withLock { $0 }
+            let calls = judge.calls.value
             #expect(calls.first == "login films" && calls.filter { $0 == "finished" }.count == 1)
             #expect(calls.contains("file true"))
             session.finishTasksAndInvalidate()
@@ -407,7 +406,7 @@ import URLLoadingWire
             let later = session.downloadTask(with: origin.url("/later"))
             later.earliestBeginDate = Date(timeIntervalSinceNow: 3600)
             later.resume()
-            while try await ClassicBackgroundRows.listed(rig).isEmpty { try await Task.sleep(for: .milliseconds(5)) }
+            try await eventuallyProcess { try await !ClassicBackgroundRows.listed(rig).isEmpty }
             let task = session.downloadTask(with: origin.url("/film"))
             task.taskDescription = "film"
             task.resume()
@@ -444,7 +443,7 @@ import URLLoadingWire
             let classic = judge.session(rig)
             classic.downloadTask(with: origin.url("/old")).resume()
             try await judge.has("complete")
-            #expect(judge.calls.withLock { $0 } == ["file true", "complete"])
+            #expect(judge.calls.value == ["file true", "complete"])
             classic.finishTasksAndInvalidate()
             try await judge.has("invalid")
         }

@@ -6,6 +6,7 @@ import Glibc
 import Synchronization
 import Testing
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -16,7 +17,7 @@ import URLLoadingWire
 @Suite(.timeLimit(.minutes(2))) struct ClassicBackgroundRows {
     /// The delegate of a background session; it notes its calls in order.
     final class Receiver: NSObject, URLSessionDataDelegate, URLSessionDownloadDelegate {
-        let calls = Lock<[String]>([])
+        let calls = Watched<[String]>([])
         let errors = Lock<[URLError]>([])
         /// Called with the task and the file, before the call returns.
         let onFile: @Sendable (URLSessionDownloadTask, URL) -> Void
@@ -29,7 +30,7 @@ import URLLoadingWire
             (self.onFile, self.onComplete) = (onFile, onComplete)
         }
 
-        func note(_ call: String) { calls.withLock { if $0.last != call { $0.append(call) } } }
+        func note(_ call: String) { calls.change { if $0.last != call { $0.append(call) } } }
 
         func session(_ rig: AgentRig, _ change: (URLSessionConfiguration) -> Void = { _ in }) -> URLSession {
             URLSession(
@@ -38,7 +39,7 @@ import URLLoadingWire
 
         /// Waits until a call was noted.
         func has(_ call: String) async throws {
-            while !calls.withLock({ $0.contains(call) }) { try await Task.sleep(for: .milliseconds(2)) }
+            try await calls.wait { $0.contains(call) }
         }
 
         private func name(_ task: URLSessionTask) -> String { task.taskDescription ?? "-" }
@@ -115,13 +116,13 @@ import URLLoadingWire
             upload.taskDescription = "log"
             upload.resume()
             try await receiver.has("complete log")
-            let calls = receiver.calls.withLock { $0 }
+            let calls = receiver.calls.value
             #expect(calls.filter { $0.hasSuffix("film") }.suffix(2) == ["file film", "complete film"])
             #expect(calls.filter { $0.contains(" log") } == ["data log got \(Film.content.count)", "complete log"])
             try await Self.end(session, receiver)
-            #expect(!receiver.calls.withLock { $0.contains("finished") })
+            #expect(!receiver.calls.value.contains("finished"))
             #expect(origin.requests.count == 2)
-            while try await !Self.listed(rig).isEmpty { try await Task.sleep(for: .milliseconds(5)) }
+            try await eventuallyProcess { try await Self.listed(rig).isEmpty }
         }
     }
 
@@ -152,7 +153,7 @@ import URLLoadingWire
             let found = try await Self.listed(rig)
             #expect(found.map(\.state) == [.finished])
             goOn.signal()
-            while try await !Self.listed(rig).isEmpty { try await Task.sleep(for: .milliseconds(5)) }
+            try await eventuallyProcess { try await Self.listed(rig).isEmpty }
             try await Self.end(session, receiver)
         }
     }
@@ -169,8 +170,8 @@ import URLLoadingWire
                 try await first.background.download(
                     Request(url: origin.url("/film?secret=\(number)")),
                     options: BackgroundOptions(label: "\(number)", userData: JSONEncoder().encode(memory)))
-                while try await !first.background.transfers.allSatisfy({ $0.state == .finished }) {
-                    try await Task.sleep(for: .milliseconds(5))
+                try await eventuallyProcess {
+                    try await first.background.transfers.allSatisfy { $0.state == .finished }
                 }
             }
             try await first.background.download(
@@ -192,7 +193,7 @@ import URLLoadingWire
             #expect(tasks[0].originalRequest?.url == origin.url("/film"))
             queue.isSuspended = false
             try await receiver.has("finished")
-            let calls = receiver.calls.withLock { $0 }.filter { !$0.hasPrefix("written") }
+            let calls = receiver.calls.value.filter { !$0.hasPrefix("written") }
             #expect(
                 calls == ["file 1", "complete 1", "file 2", "complete 2", "file 3", "complete 3", "finished"])
             #expect(films.withLock { $0 } == [Film.content, Film.content, Film.content])
@@ -200,10 +201,10 @@ import URLLoadingWire
             tasks[3].cancel()
             try await receiver.has("complete slow failed")
             #expect(receiver.errors.withLock { $0.map(\.code) } == [.cancelled])
-            while try await !Self.listed(rig).isEmpty { try await Task.sleep(for: .milliseconds(5)) }
+            try await eventuallyProcess { try await Self.listed(rig).isEmpty }
             try await Self.end(session, receiver)
             // Each call was made once.
-            #expect(receiver.calls.withLock { $0.filter { $0 == "complete slow failed" }.count } == 1)
+            #expect(receiver.calls.value.filter { $0 == "complete slow failed" }.count == 1)
         }
     }
 

@@ -4,6 +4,7 @@ import FoundationEssentials
 import Glibc
 import Testing
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -63,9 +64,7 @@ import URLLoadingWire
             let session = BackgroundSessionRows.session(rig)
             let background = session.background
             try await background.download(Request(url: origin.url("/film")))
-            while try await !background.transfers.allSatisfy({ $0.state == .finished }) {
-                try await Task.sleep(for: .milliseconds(5))
-            }
+            try await eventuallyProcess { try await background.transfers.allSatisfy { $0.state == .finished } }
             // No room for another name: the second name of the file counts as a file.
             var disk = statvfs()
             #expect(statvfs(rig.state, &disk) == 0)
@@ -199,7 +198,7 @@ import URLLoadingWire
             for transfer in try await session.background.transfers { try await transfer.cancel() }
             try await session.background.handleEvents { _ in Task { session.finishTasksAndInvalidate() } }
             await session.invalidated()
-            while !rig.spool.isEmpty { try await Task.sleep(for: .milliseconds(5)) }
+            try await eventuallyProcess { rig.spool.isEmpty }
         }
     }
 
@@ -225,7 +224,7 @@ import URLLoadingWire
                 Task { session.finishTasksAndInvalidate() }
             }
             await session.invalidated()
-            while !rig.spool.isEmpty { try await Task.sleep(for: .milliseconds(5)) }
+            try await eventuallyProcess { rig.spool.isEmpty }
         }
     }
 

@@ -6,6 +6,7 @@ import Synchronization
 import Testing
 import URLLoadingIO
 import URLLoadingTestChildren
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -27,10 +28,6 @@ import URLLoadingWire
             files: .init(output: output, errors: rig.folder + "/errors"))
     }
 
-    private func wait(_ condition: () throws -> Bool) async throws {
-        while try !condition() { try await Task.sleep(for: .milliseconds(5)) }
-    }
-
     // MARK: The program
 
     @Test("A program that is killed in mid-transfer and never started again has its file all the same (checklist 137)")
@@ -40,7 +37,7 @@ import URLLoadingWire
             let program = try start(
                 rig, "submit", origin.url("/film").absoluteString, place, output: rig.folder + "/said")
             try await origin.wait { $0.stalled == 1 }
-            try await wait { try FileReader.text(rig.folder + "/said").hasPrefix("accepted") }
+            try await eventuallyProcess { try FileReader.text(rig.folder + "/said").hasPrefix("accepted") }
             program.send(SIGKILL)
             _ = await program.wait()
             origin.route("/film") { Film.answer($0) }
@@ -48,7 +45,7 @@ import URLLoadingWire
             await rig.kill()
             origin.releaseStalls()
             try rig.start()
-            try await wait { access(place, F_OK) == 0 }
+            try await eventuallyFile(place)
             #expect(Film.of(place) == Film.content)
         }
     }
@@ -59,7 +56,7 @@ import URLLoadingWire
             let place = rig.folder + "/film.bin"
             let program = try start(rig, "task", origin.url("/film").absoluteString, place)
             #expect(await program.wait() == 0)
-            try await wait { access(place, F_OK) == 0 }
+            try await eventuallyFile(place)
             #expect(Film.of(place) == Film.content)
         }
     }
@@ -77,9 +74,7 @@ import URLLoadingWire
                 try await session.background.download(
                     Request(url: origin.url("/film")), options: BackgroundOptions(label: label))
             }
-            while try await !session.background.transfers.allSatisfy({ $0.state == .finished }) {
-                try await Task.sleep(for: .milliseconds(5))
-            }
+            try await eventuallyProcess { try await session.background.transfers.allSatisfy { $0.state == .finished } }
             await BackgroundSessionRows.end(session)
             let log = rig.folder + "/handled"
             // Handler 1 of the first run, handler 2 of the next: each run handles what the run before was killed in.
@@ -122,8 +117,8 @@ import URLLoadingWire
                 } else {
                     try await session.background.download(Request(url: origin.url("/film")), options: options)
                 }
-                while try await !session.background.transfers.allSatisfy({ $0.state == .finished }) {
-                    try await Task.sleep(for: .milliseconds(5))
+                try await eventuallyProcess {
+                    try await session.background.transfers.allSatisfy { $0.state == .finished }
                 }
             }
             await BackgroundSessionRows.end(session)

@@ -62,9 +62,7 @@ struct LinkRowsInside {
     /// - Parameters: commands; `AGENT` runs one in the namespace of the agent.
     private func interrupt(down: String, up: String) async throws {
         let rig = AgentRig()
-        var configuration = HTTPTestServer.Configuration()
-        configuration.address = .everyIPv4
-        try await withHTTPTestServer(configuration) { origin in
+        try await withHTTPTestServer(.init(address: .everyIPv4)) { origin in
             origin.route("/film", faults: [.init(.responseBody(after: 300_000), .stall)]) { Film.answer($0) }
             try rig.start(under: ["unshare", "-n"])
             let program = try await rig.attach { $0.idleTimeout = .seconds(3) }

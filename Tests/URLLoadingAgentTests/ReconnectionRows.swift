@@ -6,6 +6,7 @@ import Synchronization
 import Testing
 import URLLoadingCompatibility
 import URLLoadingTestChildren
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -148,12 +149,12 @@ import URLLoadingWire
             _ = try await program.wait { $0.state == .finished }
             program.close()
             func starts() -> Int { ((try? FileReader.text(mark)) ?? "").split(separator: "\n").count }
-            while starts() == 0 { try await Task.sleep(for: .milliseconds(5)) }
+            try await eventuallyProcess { starts() > 0 }
             // The next start is due after a second.
             try await Task.sleep(for: .milliseconds(1_500))
             #expect(starts() == 1)
             try Data().write(to: URL(filePath: end))
-            while starts() == 1 { try await Task.sleep(for: .milliseconds(5)) }
+            try await eventuallyProcess { starts() > 1 }
         }
     }
 
@@ -168,7 +169,7 @@ import URLLoadingWire
                 environment: ["URLLOADING_AGENT_SOCKET": rig.socket, "HOME": rig.folder],
                 files: .init(output: rig.folder + "/said", errors: rig.folder + "/errors"))
             #expect(await command.wait() == 0, "\((try? FileReader.text(rig.folder + "/errors")) ?? "")")
-            while access(place, F_OK) != 0 { try await Task.sleep(for: .milliseconds(5)) }
+            try await eventuallyFile(place)
             #expect(Film.of(place) == Film.content)
             #expect(origin.requests.first?.headers[.authorization] == nil)
             #expect(origin.requests.last?.headers[.authorization] == ChallengeRows.authorization)
@@ -197,7 +198,7 @@ import URLLoadingWire
             let background = session.background
             let handling = Task { try await background.handleEvents { _ in } }
             try await background.download(Request(url: origin.url("/film")))
-            while try await !background.transfers.isEmpty { try await Task.sleep(for: .milliseconds(5)) }
+            try await eventuallyProcess { try await background.transfers.isEmpty }
             // The answer to this submission is sent after that to the acknowledgement: the handler waits then.
             var options = BackgroundOptions(label: "later")
             options.earliestBegin = Date(timeIntervalSinceNow: 3600)
@@ -212,7 +213,7 @@ import URLLoadingWire
             await refusing.value
             unlink(rig.socket)
             try rig.start()
-            while (try? await later.cancel()) == nil { try await Task.sleep(for: .milliseconds(5)) }
+            try await eventuallyProcess { (try? await later.cancel()) != nil }
             let label = Lock("")
             try await background.handleEvents { event in
                 label.withLock { $0 = event.transfer.label }

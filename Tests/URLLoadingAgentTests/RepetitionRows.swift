@@ -5,6 +5,7 @@ import Glibc
 import Synchronization
 import Testing
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -13,19 +14,10 @@ import URLLoadingWire
 
 /// Checklist 137, 149: requests that may have been carried out are not repeated, and their results are not lost.
 @Suite(.timeLimit(.minutes(2))) struct RepetitionRows {
-    /// A route that answers when the test permits it.
-    private final class Gate: Sendable {
-        private let isOpen = Atomic(false)
-        func open() { isOpen.store(true, ordering: .releasing) }
-        func passed() async throws {
-            while !isOpen.load(ordering: .acquiring) { try await Task.sleep(for: .milliseconds(5)) }
-        }
-    }
-
     /// Submits a POST whose response waits for the gate, and returns when the origin has the request.
-    private static func post(_ rig: AgentRig, _ origin: HTTPTestServer, _ gate: Gate) async throws -> AgentLink {
+    private static func post(_ rig: AgentRig, _ origin: HTTPTestServer, _ gate: Flag) async throws -> AgentLink {
         origin.route("/post") { request in
-            try await gate.passed()
+            try await gate.wait()
             return .ok("got \(request.bodyCount)")
         }
         let source = rig.folder + "/source.bin"
@@ -119,11 +111,11 @@ import URLLoadingWire
     @Test("A running POST that is suspended runs to its end, and its result is kept")
     func paused() async throws {
         try await SurvivalRows.with { rig, origin in
-            let gate = Gate()
+            let gate = Flag()
             let program = try await Self.post(rig, origin, gate)
             #expect(try await program.request(.command(.init(transfer: "t1", verb: "pause"))) == .done)
             #expect(try await program.transfers().map(\.state) == [.paused])
-            gate.open()
+            gate.raise()
             let record = try await program.wait { $0.state == .finished }
             #expect(try Self.text(record.outcome) == "got \(Film.content.count)")
             #expect(origin.counts.requests == 1)
@@ -133,11 +125,11 @@ import URLLoadingWire
     @Test("A suspended POST whose agent is killed ends with a failure, and is not repeated when it is resumed")
     func pausedAndKilled() async throws {
         try await SurvivalRows.with { rig, origin in
-            let gate = Gate()
+            let gate = Flag()
             let program = try await Self.post(rig, origin, gate)
             #expect(try await program.request(.command(.init(transfer: "t1", verb: "pause"))) == .done)
             await rig.kill()
-            gate.open()
+            gate.raise()
             try rig.start()
             let next = try await rig.attachAgain()
             let record = try #require(try await next.transfers().first)
@@ -171,10 +163,10 @@ import URLLoadingWire
     @Test("The response to a POST whose body cannot be written is a failure with the head of the response")
     func answerLost() async throws {
         try await SurvivalRows.with { rig, origin in
-            let gate = Gate()
+            let gate = Flag()
             let program = try await Self.post(rig, origin, gate)
             #expect(rename(rig.state + "/spool", rig.state + "/away") == 0)
-            gate.open()
+            gate.raise()
             let record = try await program.wait { $0.state == .finished }
             guard case .failed(let error)? = record.outcome else { return _ = Issue.record("\(record)") }
             #expect(error.loadError.reason == .cannotWriteFile)
@@ -188,14 +180,14 @@ import URLLoadingWire
     func stoppedWhileWriting() async throws {
         let rig = AgentRig()
         try await withHTTPTestServer { origin in
-            let gate = Gate()
+            let gate = Flag()
             try rig.start(under: [
                 "/usr/bin/strace", "-D", "-f", "-qq", "-o", rig.folder + "/trace", "-e", "trace=fsync", "-e",
                 "inject=fsync:delay_enter=500000",
             ])
             let program = try await Self.post(rig, origin, gate)
-            gate.open()
-            while rig.spool.isEmpty { try await Task.sleep(for: .milliseconds(2)) }
+            gate.raise()
+            try await eventuallyProcess { !rig.spool.isEmpty }
             await rig.kill(SIGTERM)
             program.close()
             try rig.start()
@@ -234,9 +226,7 @@ import URLLoadingWire
             #expect(Film.of(place) == Film.content)
             #expect(origin.requests.contains { $0.headers[.range] != nil })
             // The file is removed after the journal has forgotten it.
-            while PrivateFolder.names(rig.folder).contains(where: { $0.hasPrefix(".urlloading") }) {
-                try await Task.sleep(for: .milliseconds(5))
-            }
+            try await eventuallyFiles(PrivateFolder.names(rig.folder)) { !$0.contains { $0.hasPrefix(".urlloading") } }
         }
     }
 }

@@ -4,6 +4,7 @@ import FoundationEssentials
 import Glibc
 import Testing
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -40,7 +41,7 @@ import URLLoadingWire
             program.close()
             origin.route("/film") { Film.answer($0) }
             origin.releaseStalls()
-            while access(place, F_OK) != 0 { try await Task.sleep(for: .milliseconds(5)) }
+            try await eventuallyFile(place)
             #expect(Film.of(place) == Film.content)
             let next = try await rig.attachAgain()
             let found = try await next.wait { $0.state == .finished }
@@ -181,9 +182,7 @@ import URLLoadingWire
             try await program.acknowledge(sequence)
             try await origin.wait { $0.open == 0 }
             #expect(access(place, F_OK) != 0)
-            while !PrivateFolder.names(rig.folder).allSatisfy({ !$0.hasPrefix(".urlloading") }) {
-                try await Task.sleep(for: .milliseconds(5))
-            }
+            try await eventuallyFiles(PrivateFolder.names(rig.folder)) { !$0.contains { $0.hasPrefix(".urlloading") } }
         }
     }
 

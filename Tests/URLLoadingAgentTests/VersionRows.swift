@@ -4,6 +4,7 @@ import FoundationEssentials
 import Glibc
 import Testing
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -30,7 +31,7 @@ import URLLoadingWire
             origin.route("/film") { Film.answer($0) }
             origin.releaseStalls()
             try rig.start()
-            while access(place, F_OK) != 0 { try await Task.sleep(for: .milliseconds(5)) }
+            try await eventuallyFile(place)
             #expect(Film.of(place) == Film.content)
             #expect(origin.requests.last?.headers[.range]?.hasPrefix("bytes=") == true)
         }

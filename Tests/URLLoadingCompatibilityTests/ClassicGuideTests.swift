@@ -163,7 +163,7 @@ struct ClassicGuideTests {
             server.inject(.init(.received(70_000), .reset))
             let task = streaming.uploadTask(withStreamedRequest: request)
             task.resume()
-            try await eventually(task.state, of: .library) { $0 == .completed }
+            try await task.eventually(.completed)
             let data = try #require((task.error as? URLError)?.uploadTaskResumeData)
             _ = try await streaming.upload(resumeFrom: data)
             #expect(server.uploads.last.map { Data($0.content) == content && $0.isComplete } == true)

@@ -18,7 +18,7 @@ import URLLoadingTestSupport
         }
         try await hasBegun.wait()
         let isQueued = Task { await threads.call(token, until: 900) { wasRun.raise() } }
-        try await eventually(time.scheduled, of: .library) { $0 >= 2 }
+        try await time.eventuallyTimers { $0 >= 2 }
         time.advance(by: 2000)
         #expect(await first.value == nil)
         #expect(await isQueued.value == nil)

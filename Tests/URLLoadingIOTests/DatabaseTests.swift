@@ -7,8 +7,7 @@ import URLLoadingTestSupport
 
 @Suite struct DatabaseTests {
     @Test func `A statement keeps working after its database was released`() throws {
-        let folder = temporaryURL("database")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let folder = try makeTemporaryFolder("database")
         defer { try? FileManager.default.removeItem(at: folder) }
         let path = folder.appendingPathComponent("a.sqlite").path
         var database: Database? = try Database(path: path)
@@ -28,8 +27,7 @@ import URLLoadingTestSupport
 
     @Test("Automatic checkpoints are off: no connection moves the log")
     func automaticCheckpoints() throws {
-        let folder = temporaryURL("database")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let folder = try makeTemporaryFolder("database")
         defer { try? FileManager.default.removeItem(at: folder) }
         let database = try Database(path: folder.appendingPathComponent("a.sqlite").path)
         let pragma = try database.statement("PRAGMA wal_autocheckpoint")

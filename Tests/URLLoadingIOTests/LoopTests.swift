@@ -79,7 +79,7 @@ struct LoopTests {
             // In a loop, because a slot may still be woken by an event of its previous user (slot rule 2).
             Task { while token.stopReason == nil { await Poller.shared.park(slot, until: token) } }
         }
-        for slot in slots.dropLast() { try await eventually(slot.hasWaiter, of: .library) { $0 } }
+        for slot in slots.dropLast() { try await slot.eventuallyParked() }
         token.detach(slots[2])
         #expect(token.stop(.idle))
         #expect(!token.stop(.cancelled))

@@ -68,7 +68,7 @@ struct ManualTimeTests {
         let clock = LoopClock(time)
         let moment = time.now + 1_000_000
         let sleeper = Task { try await clock.sleep(until: moment, StopToken()) }
-        try await eventually(time.scheduled, of: .library) { $0 > 0 }
+        try await time.eventuallyTimers { $0 > 0 }
         time.advance(by: 1_000_000)
         try await sleeper.value
         let token = StopToken()

@@ -134,7 +134,7 @@ struct PathMonitorTests {
         #expect(kernel.questions == 12)
         let token = StopToken()
         async let change = monitor.change(token)
-        try await eventually(kernel.questions, of: .library) { $0 >= 24 }
+        try await kernel.wait { $0.questions >= 24 }
         token.stop(.cancelled)
         do {
             _ = try await change

@@ -53,8 +53,7 @@ struct SocketTests {
             try await Self.settle()
             return #expect(!near.hasPendingInput(askingKernel: false))
         }
-        // The poller reports it a moment later.
-        try await eventually(near.hasPendingInput(askingKernel: false), of: .kernel) { $0 }
+        try await near.eventuallyHasInput()
     }
 
     @Test("An end that arrives with bytes is reported after they are read", arguments: [false, true])
@@ -159,7 +158,7 @@ struct SocketTests {
                 await Poller.shared.park(near.slot, .read, reading)
             }
         }
-        try await eventually(near.slot.hasWaiter, of: .library) { $0 }
+        try await near.slot.eventuallyParked()
         reading.stop(.idle)
         let error = await #expect(throws: IOFailure.self) { try await reader.value }
         #expect(stopReason(error) == .idle)

@@ -108,7 +108,7 @@ struct TLSEndTests {
     @Test func `Tickets on an idle connection leave it clean`() async throws {
         let rig = try TLSRig()
         let pair = try await rig.connect()
-        try await eventually(rig.client.sessions.count, of: .kernel) {
+        try await eventually(rig.client.sessions.count) {
             #expect(!pair.client.hasPendingInput(askingKernel: false))
             return $0 >= 2
         }
@@ -121,7 +121,7 @@ struct TLSEndTests {
     @Test func `unsolicited bytes make an idle connection unusable`() async throws {
         let pair = try await TLSRig().connect()
         try await send([1], on: pair.server)
-        try await becomesDirty(pair.client)
+        try await pair.client.eventuallyHasInput()
         #expect(pair.client.hasPendingInput(askingKernel: false))
         #expect(try await receive(1, from: pair.client) == [1])
         #expect(!pair.client.hasPendingInput(askingKernel: false))
@@ -131,11 +131,7 @@ struct TLSEndTests {
     func `An end makes an idle connection dirty`(_ withoutNotice: Bool) async throws {
         let pair = try await TLSRig(server: { $0.omitsCloseNotify = withoutNotice }).connect()
         pair.server.close()
-        try await becomesDirty(pair.client)
-    }
-
-    private func becomesDirty(_ transport: TLSTransport) async throws {
-        try await eventually(transport.hasPendingInput(askingKernel: false), of: .kernel) { $0 }
+        try await pair.client.eventuallyHasInput()
     }
 
     // MARK: Much

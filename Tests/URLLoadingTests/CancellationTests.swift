@@ -99,7 +99,8 @@ import URLLoadingWire
             registry.leave(load)
             hasLeft.raise()
         }
-        try await eventually(registry.count, of: .library) { $0 == 0 }
+        // The load has left the registry, and its notification is held back.
+        try await eventually(registry.count) { $0 == 0 }
         let waiting = Task.detached {
             await registry.emptied()
             isOver.raise()

@@ -6,14 +6,14 @@
 import FoundationEssentials
 import Testing
 import URLLoading
+import URLLoadingTestSupport
 import URLLoadingTesting
 
 @Suite(.timeLimit(.minutes(4)))
 struct ExampleTests {
     @Test("README: load something, stream something, fail with a reason")
     func readme() async throws {
-        try await withHTTPTestServer { origin in
-            origin.route("/") { _ in .ok("hello") }
+        try await withHTTPTestServer(answering: "hello") { origin in
             let url = origin.url()
 
             let session = Session()
@@ -91,15 +91,13 @@ struct ExampleTests {
 
     @Test("the loop's executor")
     func executor() async throws {
-        try await withHTTPTestServer { origin in
-            origin.route("/") { _ in .ok("x") }
+        try await withHTTPTestServer(answering: "x") { origin in
             let session = Session(.ephemeral)
             await withTaskExecutorPreference(eventLoopExecutor) {
                 let loaded = try? await session.data(from: origin.url())
                 #expect(loaded?.0.count == 1)
             }
-            session.invalidateAndCancel()
-            await session.invalidated()
+            await expectEmpty(session)
         }
     }
 }

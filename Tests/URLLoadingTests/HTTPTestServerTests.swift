@@ -104,9 +104,9 @@ import URLLoadingWire
                 .ok("\($0.tls?.version ?? "-") \($0.tls?.serverName ?? "-") \($0.tls?.applicationProtocol ?? "-")")
             }
             origin.route("/cut", faults: [.init(.responseBody(after: 2), .cut)]) { _ in .ok(.untilClose(["abcd"])) }
-            var configuration = Configuration.ephemeral
-            configuration.tls.trustRoots = .pem(String(decoding: authority.pem, as: UTF8.self))
-            try await withSession(configuration) { session in
+            try await withSession(
+                .ephemeral.with { $0.tls.trustRoots = .pem(String(decoding: authority.pem, as: UTF8.self)) }
+            ) { session in
                 let (data, _) = try await session.data(from: origin.url())
                 #expect(String(decoding: data, as: UTF8.self) == "TLSv1.2 localhost http/1.1")
                 let error = await #expect(throws: LoadError.self) { try await session.data(from: origin.url("/cut")) }
@@ -118,9 +118,7 @@ import URLLoadingWire
 
     @Test("the server listens on an IPv6 address", .enabled(if: Loopback.hasIPv6, Loopback.lacksIPv6))
     func addressOfIPv6() async throws {
-        var configuration = HTTPTestServer.Configuration()
-        configuration.address = .ipv6
-        try await withHTTPTestServer(configuration) { origin in
+        try await withHTTPTestServer(.init(address: .ipv6)) { origin in
             origin.route("/") { _ in .ok("six") }
             try await withSession(.ephemeral) { session in
                 let (data, _) = try await session.data(from: origin.url())

@@ -5,6 +5,7 @@ import Glibc
 import Testing
 import URLLoading
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -88,9 +89,7 @@ import URLLoadingWire
         let count = Self.isLong ? 5000 : 1000
         try await withHTTPTestServer { origin in
             origin.route("/") { .ok(.bytes(Array($0.target.utf8))) }
-            var configuration = Configuration.patient
-            configuration.maximumConnectionsPerHost = 64
-            let session = Session(configuration)
+            let session = Session(.patient.with { $0.maximumConnectionsPerHost = 64 })
             let url = origin.url()
             let answered = await withTaskGroup(of: Bool.self) { group in
                 for _ in 1...count {
@@ -114,9 +113,7 @@ import URLLoadingWire
         let count = min(5000, Int(limit.rlim_cur) / 2 - 200)
         try await withHTTPTestServer { origin in
             origin.route("/", faults: [.init(.requestHead, .stall)]) { _ in .ok("") }
-            var configuration = Configuration.patient
-            configuration.maximumConnectionsPerHost = count
-            let session = Session(configuration)
+            let session = Session(.patient.with { $0.maximumConnectionsPerHost = count })
             let loads = (1...count).map { _ in RunningLoad(session, Request(url: origin.url())) }
             try await origin.wait { $0.stalled == count }
             await expectEmpty(session)

@@ -66,18 +66,13 @@ enum Waits {
         mayAnswer.raise()
     }
 
-    /// A listener whose backlog is full does not answer.
     static func connecting(_ ending: Ending) async throws {
-        let listener = try SocketListener(.ipv4((127, 0, 0, 1), port: 0), backlog: 0)
-        let filler = try await SocketTransport.connect(to: listener.address, StopToken())
-        defer {
-            filler.close()
-            listener.close()
-        }
+        let host = try await FullHost()
+        defer { host.close() }
         let session = Session(.patient)
-        let url = URL(string: "http://127.0.0.1:\(listener.address.port)/")!
+        let url = URL(string: "http://127.0.0.1:\(host.port)/")!
         let load = RunningLoad(session, ending.applied(to: Request(url: url)))
-        if !ending.isTimeout { try await eventually(session.connectionsDescription, of: .library) { $0 != "empty" } }
+        if !ending.isTimeout { try await session.eventuallyConnections { $0 != "empty" } }
         ending.apply(load, session)
         #expect(await load.reason == ending.reason)
         await expectEmpty(session)
@@ -88,9 +83,8 @@ enum Waits {
         let authority = try TestCertificateAuthority(commonName: "Test root")
         try await withHTTPTestServer(.init(tls: .init(try authority.issue()))) { origin in
             origin.inject(.init(.handshake, .stall))
-            var configuration = Configuration.patient
-            configuration.tls.trustRoots = .pem(String(decoding: authority.pem, as: UTF8.self))
-            let session = Session(configuration)
+            let session = Session(
+                .patient.with { $0.tls.trustRoots = .pem(String(decoding: authority.pem, as: UTF8.self)) })
             let load = RunningLoad(session, ending.applied(to: Request(url: origin.url())))
             try await apply(ending, load, session, origin)
             #expect(await load.reason == ending.reason)
@@ -102,14 +96,12 @@ enum Waits {
     static func waitingForAConnection(_ ending: Ending) async throws {
         try await withHTTPTestServer { origin in
             origin.route("/", faults: [.init(.requestHead, .stall)]) { _ in .ok("") }
-            var configuration = Configuration.patient
-            configuration.maximumConnectionsPerHost = 1
-            let session = Session(configuration)
+            let session = Session(.patient.with { $0.maximumConnectionsPerHost = 1 })
             let first = RunningLoad(session, Request(url: origin.url()))
             try await origin.wait { $0.stalled == 1 }
             let load = RunningLoad(session, ending.applied(to: Request(url: origin.url())))
             if !ending.isTimeout {
-                try await eventually(session.connectionsDescription, of: .library) { $0.hasSuffix("1 waiting") }
+                try await session.eventuallyConnections { $0.hasSuffix("1 waiting") }
             }
             ending.apply(load, session)
             #expect(await load.reason == ending.reason)
@@ -188,8 +180,7 @@ enum Waits {
 
     /// The pieces of a request's body come from the caller's own code, too.
     static func producingABody() async throws {
-        try await withHTTPTestServer { origin in
-            origin.route("/") { _ in .ok("") }
+        try await withHTTPTestServer(answering: "") { origin in
             let session = Session(.patient)
             let isAsked = Flag()
             let body = RequestBody.stream { SilentBody(isAsked: isAsked) }

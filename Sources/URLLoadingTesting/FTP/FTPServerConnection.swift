@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// One control connection of the test server: sequential calls, each of which the stop token can end.
+// One control connection of the test server: sequential calls, each of which the stop token can end. It belongs to the
+// task that serves it; other tasks only end it.
 
 import FoundationEssentials
 import URLLoadingIO
 
-final class FTPServerConnection {
+final class FTPServerConnection: ServedConnection, @unchecked Sendable {
+    // Unchecked: everything except `token` is accessed only by the serving task.
+    private let number: Int
     private let server: FTPTestServer
-    private let token: StopToken
+    private let token = StopToken()
     private var control: any Transport
     private let localAddress: SocketAddress?
     private var input: [UInt8] = []
@@ -21,12 +24,14 @@ final class FTPServerConnection {
 
     private struct ConnectionEnded: Error {}
 
-    init(_ server: FTPTestServer, _ socket: SocketTransport, _ token: StopToken) {
+    init(_ socket: SocketTransport, number: Int, _ server: FTPTestServer) {
         self.server = server
-        self.token = token
+        self.number = number
         control = socket
         localAddress = socket.localAddress
     }
+
+    func end() { token.stop(.cancelled) }
 
     func serve() async {
         token.attach(control.slot)
@@ -49,6 +54,7 @@ final class FTPServerConnection {
         passive?.close()
         token.detach(control.slot)
         control.close()
+        server.closed(number)
     }
 
     // MARK: Faults

@@ -21,10 +21,8 @@ public final class FTPTestServer: Sendable {
     /// The configuration that the server was created with.
     public let configuration: Configuration
     let tls: TLSServerContext?
-    private let listener: SocketListener
-    private let token = StopToken()
-    private let task = Lock<Task<Void, Never>?>(nil)
-    private let state: Lock<State>
+    let life: ServerLife
+    private let state = Lock(State())
 
     /// A file of the server.
     public struct File: Sendable, Hashable {
@@ -34,7 +32,7 @@ public final class FTPTestServer: Sendable {
         public var modified: String
     }
 
-    /// Counters of the server's activity.
+    /// Counters of the server's activity, all taken at the same moment.
     public struct Counts: Sendable, Hashable {
         /// Control connections accepted.
         public var accepted = 0
@@ -50,13 +48,25 @@ public final class FTPTestServer: Sendable {
         public var resumed = 0
     }
 
-    private struct State: Sendable {
-        var files: [String: File] = [:]
-        var faults: [FTPFault] = []
-        var commands: [String] = []
-        var counts = Counts()
-        var tokens: [Int: StopToken] = [:]
-        var next = 0
+    struct State: ServerState {
+        fileprivate var files: [String: File] = [:]
+        fileprivate var faults: [FTPFault] = []
+        fileprivate(set) var commands: [String] = []
+        fileprivate var connections = ServerConnections<FTPServerConnection>()
+        /// The counters of everything except control connections.
+        fileprivate var activity = Counts()
+        var watchers: [PollSlot] = []
+
+        var counts: Counts {
+            var counts = activity
+            (counts.accepted, counts.open) = (connections.accepted, connections.open.count)
+            return counts
+        }
+
+        /// The state as shown by a wait that timed out: verbs only, because arguments may be passwords.
+        fileprivate var shown: String {
+            "\(counts); commands: \(commands.map { $0.prefix { $0 != " " } }.shown())"
+        }
     }
 
     /// Listens on a port; serves only once ``start()`` or ``run()`` is called.
@@ -64,12 +74,11 @@ public final class FTPTestServer: Sendable {
     public init(_ configuration: Configuration = Configuration()) throws {
         self.configuration = configuration
         tls = try configuration.tls.map { try TLSServerContext(.init($0)) }
-        listener = try SocketListener(try configuration.address.socketAddress)
-        state = Lock(State())
+        life = try ServerLife(try configuration.address.socketAddress)
     }
 
     /// The port for control connections.
-    public var port: UInt16 { listener.address.port }
+    public var port: UInt16 { life.port }
 
     /// Returns the URL of a path: scheme `ftp`, or `ftps` for a server with implicit TLS.
     /// - Parameters:
@@ -77,9 +86,8 @@ public final class FTPTestServer: Sendable {
     ///   - user: the URL's userinfo; `nil` for none.
     public func url(_ path: String = "/", user: String? = nil) -> URL {
         let scheme = configuration.security == .implicit ? "ftps" : "ftp"
-        let host =
-            configuration.name ?? (tls != nil ? "localhost" : configuration.address == .ipv6 ? "[::1]" : "127.0.0.1")
-        let text = "\(scheme)://\(user.map { $0 + "@" } ?? "")\(host):\(port)"
+        let authority = configuration.address.authority(host: configuration.name, isSecure: tls != nil, port: port)
+        let text = "\(scheme)://\(user.map { $0 + "@" } ?? "")\(authority)"
         return URL(string: text + path) ?? URL(filePath: "/")
     }
 
@@ -124,11 +132,11 @@ public final class FTPTestServer: Sendable {
 
     /// The commands of all connections in order, without line ends; including passwords.
     public var commands: [String] { state.withLock { $0.commands } }
-    func note(_ command: String) { state.withLock { $0.commands.append(command) } }
+    func note(_ command: String) { change { $0.commands.append(command) } }
 
     /// The current counters.
     public var counts: Counts { state.withLock { $0.counts } }
-    func count(_ change: (inout Counts) -> Void) { state.withLock { change(&$0.counts) } }
+    func count(_ update: (inout Counts) -> Void) { change { update(&$0.activity) } }
 
     /// Waits until the counters fulfil a condition.
     ///
@@ -137,93 +145,45 @@ public final class FTPTestServer: Sendable {
     /// ```
     /// - Parameters:
     ///   - limit: the longest time to wait.
-    ///   - isSo: the condition, checked every 200 µs.
+    ///   - isSo: evaluated after every change of the state.
     /// - Throws: ``WaitTimedOut`` at the limit; `CancellationError` if the calling task is cancelled first.
     public nonisolated(nonsending) func wait(
         timeout limit: Duration = WaitTimedOut.usualLimit,
         file: StaticString = #fileID, line: UInt = #line,
-        until isSo: (Counts) -> Bool
+        until isSo: @Sendable (Counts) -> Bool
     ) async throws {
-        try await WaitLimit(limit, "the counts of the ftp server", file, line).poll {
-            isSo(counts)
+        try await wait(WaitLimit(limit, "the counts of the ftp server", file, line)) {
+            isSo($0.counts) ? () : nil
         } seen: {
-            // Verbs only: arguments may be passwords.
-            "\(counts); commands: \(commands.map { $0.prefix { $0 != " " } }.shown())"
+            $0.shown
         }
     }
 
     // MARK: Lifetime
 
     /// Serves in a separate task until ``stop()``. A second call does nothing.
-    public func start() {
-        task.withLock { task in
-            guard task == nil else { return }
-            task = Task { await self.run() }
-        }
-    }
+    public func start() { startServing() }
 
     /// Ends every connection; returns once all are closed.
-    public func stop() async {
-        stopServing()
-        await task.withLock { $0 }?.value
-    }
+    public func stop() async { await stopServing() }
 
     /// Serves until ``stop()``, or until the calling task is cancelled. Can be called once.
-    @concurrent public func run() async {
-        await withTaskCancellationHandler {
-            await withDiscardingTaskGroup { group in
-                while let socket = await nextConnection() {
-                    let own = StopToken()
-                    let number = enter(own)
-                    group.addTask {
-                        await FTPServerConnection(self, socket, own).serve()
-                        self.leave(number)
-                    }
-                }
-            }
-        } onCancel: {
-            stopServing()
-        }
-        listener.close()
-    }
+    @concurrent public func run() async { await serveAll() }
 
     /// Closes every connection; new ones are still served.
     public func closeConnections() {
-        for token in state.withLock({ $0.tokens.values.map { $0 } }) { token.stop(.cancelled) }
+        for connection in state.withLock({ Array($0.connections.open.values) }) { connection.end() }
     }
 
-    private func stopServing() {
-        token.stop(.cancelled)
-        closeConnections()
-    }
+    func closed(_ number: Int) { change { $0.connections.close(number) } }
+}
 
-    private func enter(_ token: StopToken) -> Int {
-        let isLate = self.token.stopReason != nil
-        if isLate { token.stop(.cancelled) }
-        return state.withLock { state in
-            state.next += 1
-            state.tokens[state.next] = token
-            state.counts.accepted += 1
-            state.counts.open += 1
-            return state.next
-        }
+extension FTPTestServer: ServingTests, WatchedServer {
+    func withState<R: Sendable>(_ use: (inout State) -> R) -> R { state.withLock { use(&$0) } }
+    func open(_ socket: SocketTransport) -> FTPServerConnection? {
+        change { $0.connections.open { FTPServerConnection(socket, number: $0, self) } }
     }
-
-    private func leave(_ number: Int) {
-        state.withLock { state in
-            state.tokens[number] = nil
-            state.counts.open -= 1
-        }
-    }
-
-    private func nextConnection() async -> SocketTransport? {
-        while token.stopReason == nil {
-            do throws(IOFailure) { return try await listener.accept(token) } catch {
-                try? await Poller.shared.sleep(until: Poller.now() + 5_000_000, token)
-            }
-        }
-        return nil
-    }
+    func stopOpening() -> [FTPServerConnection] { state.withLock { $0.connections.stop() } }
 }
 
 /// Runs an FTP server for the duration of a closure; all connections are closed before this function returns or throws.
@@ -232,16 +192,5 @@ nonisolated(nonsending) public func withFTPTestServer<R>(
     _ configuration: FTPTestServer.Configuration = .init(),
     _ use: nonisolated(nonsending) (FTPTestServer) async throws -> R
 ) async throws -> R {
-    let server = try FTPTestServer(configuration)
-    async let serving: Void = server.run()
-    do {
-        let result = try await use(server)
-        await server.stop()
-        await serving
-        return result
-    } catch {
-        await server.stop()
-        await serving
-        throw error
-    }
+    try await FTPTestServer(configuration).serving(use)
 }

@@ -181,12 +181,12 @@ public final class HTTP2Peer: Sendable {
         }
     }
 
-    /// Pauses the script until ``HTTP2TestServer/release()``; ``HTTP2TestServer/Counts/held`` counts the paused
+    /// Pauses the script until ``HTTP2TestServer/release()``; ``TestServerCounts/held`` counts the paused
     /// scripts.
     /// - Throws: ``Failure/left`` if the client leaves first.
     public func hold() async throws(Failure) {
-        server.change { $0.counts.held += 1 }
-        defer { server.change { $0.counts.held -= 1 } }
+        server.change { $0.record.counts.held += 1 }
+        defer { server.change { $0.record.counts.held -= 1 } }
         while !isReleased.exchange(false, ordering: .acquiringAndReleasing) {
             guard token.stopReason == nil, !socket.peerHasLeft else { throw .left }
             await Poller.shared.park(socket.slot, .read, token)

@@ -16,14 +16,14 @@ extension HTTP2Routes {
         }
         if let stream {
             let request = request(of: stream)
-            peer.server.change { $0.requests.append(request) }
+            peer.server.change { $0.record.requests.append(request) }
             do throws(StreamEnded) {
                 if stream.isTunnel, let server = webSocket(for: request) {
                     try await serve(server, request, number, slot)
                 } else {
                     try await send(await answer(to: request, stream.route), to: request, number, slot)
                 }
-                peer.server.change { $0.counts.answered += 1 }
+                peer.server.change { $0.record.counts.answered += 1 }
             } catch {}
         }
         close(number)
@@ -61,7 +61,7 @@ extension HTTP2Routes {
             peer.input.withLock { $0.forget(stream: number) }
             return (stream != nil, stream.map { !$0.hasEnded && !$0.isReset } ?? false)
         }
-        if wasOpen { peer.server.change { $0.counts.openStreams -= 1 } }
+        if wasOpen { peer.server.change { $0.record.counts.openStreams -= 1 } }
         if isUnfinished { insert(HTTP2Frame.resetStream(number, .noError).bytes) }
     }
 

@@ -53,7 +53,7 @@ final class HTTP2Routes: Sendable {
         for slot in slots { slot.wake() }
         if let complaint = reaction.complaint { _ = peer.complain(complaint) }
         if reaction.opened { peer.server.change { $0.openStream() } }
-        if reaction.closed { peer.server.change { $0.counts.openStreams -= 1 } }
+        if reaction.closed { peer.server.change { $0.record.counts.openStreams -= 1 } }
         if !reaction.output.isEmpty { insert(reaction.output) }
         return reaction.due
     }

@@ -188,7 +188,7 @@ extension HTTP2RoutesState {
         }
         exchanges += 1
         let path = String((fields[":path"] ?? "").prefix { $0 != "?" })
-        let route = server.state.withLock { $0.route(for: path) }
+        let route = server.state.withLock { $0.record.route(for: path) }
         var stream = Stream(
             number: frame.stream, exchange: exchanges, fields: fields, route: route, window: streamWindowSize)
         stream.hasEnded = frame.endsStream

@@ -36,7 +36,7 @@ final class HTTP2ServerConnection: ServedConnection {
         let transport = await serveSecured()
         token.detach(socket.slot)
         transport.close()
-        server.change { $0.close(number) }
+        server.change { $0.record.close(number) }
     }
 
     /// Serves the connection; returns the transport to close.
@@ -71,6 +71,6 @@ final class HTTP2ServerConnection: ServedConnection {
         } catch {
             _ = peer.complain("the script failed: \(error)")
         }
-        server.change { $0.counts.scriptsEnded += 1 }
+        server.change { $0.record.counts.scriptsEnded += 1 }
     }
 }

@@ -2,22 +2,21 @@
 
 // The state shared by a server's connections and its test: a value under a lock.
 
-import URLLoadingIO
-
-struct HTTP2ServerState: ServerState {
-    var routes: [String: HTTPTestServer.Route] = [:]
+struct HTTP2ServerState: RecordingState {
+    var record: ServerRecord<HTTP2ServerConnection>
     var webSockets: [String: WebSocketTestServer] = [:]
     var scripts: [(connection: Int?, script: HTTP2TestServer.Script)] = []
-    var counts = HTTP2TestServer.Counts()
     var complaints: [String] = []
-    var requests: MostRecent<HTTPTestServer.RecordedRequest>
     private(set) var frames: MostRecent<HTTP2TestServer.RecordedFrame>
-    var connections: [Int: HTTP2ServerConnection] = [:]
-    var isStopped = false
-    var watchers: [PollSlot] = []
 
-    init(_ configuration: HTTP2TestServer.Configuration) {
-        (requests, frames) = (MostRecent(configuration.recordedRequests), MostRecent(configuration.recordedRequests))
+    init(recordedRequests: Int) {
+        record = ServerRecord(recordedRequests: recordedRequests)
+        frames = MostRecent(recordedRequests)
+    }
+
+    var shown: String {
+        let complained = complaints.isEmpty ? "" : "; complaints: \(complaints.shown())"
+        return "\(record.counts); frames: \(frames.all.shown())\(complained)"
     }
 
     func script(for connection: Int) -> HTTP2TestServer.Script? {
@@ -34,8 +33,8 @@ struct HTTP2ServerState: ServerState {
     }
 
     mutating func openStream() {
-        counts.requests += 1
-        counts.openStreams += 1
-        counts.mostOpenStreams = max(counts.mostOpenStreams, counts.openStreams)
+        record.counts.requests += 1
+        record.counts.openStreams += 1
+        record.counts.mostOpenStreams = max(record.counts.mostOpenStreams, record.counts.openStreams)
     }
 }

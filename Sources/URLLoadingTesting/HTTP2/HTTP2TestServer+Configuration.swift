@@ -41,13 +41,3 @@ extension HTTP2TestServer {
         public init(tls: HTTPTestServer.TLS) { self.tls = tls }
     }
 }
-
-extension HTTPTestServer.Configuration.Address {
-    func authority(_ name: String?, isClear: Bool, port: UInt16) -> String {
-        switch self {
-        case .unix: name ?? "localhost"
-        case .ipv4, .everyIPv4: "\(name ?? (isClear ? "127.0.0.1" : "localhost")):\(port)"
-        case .ipv6: "\(name ?? (isClear ? "[::1]" : "localhost")):\(port)"
-        }
-    }
-}

@@ -17,36 +17,12 @@ extension HTTP2TestServer {
         public var description: String { "connection \(connection): \(frame)" }
     }
 
-    /// Counters of the server's activity, all taken at the same moment.
-    public struct Counts: Sendable, Hashable {
-        /// Connections accepted.
-        public internal(set) var accepted = 0
-        /// Connections open now.
-        public internal(set) var open = 0
-        /// The maximum number of connections open at once.
-        public internal(set) var mostOpen = 0
-        /// Requests whose fields were read by routes.
-        public internal(set) var requests = 0
-        /// Responses sent completely by routes.
-        public internal(set) var answered = 0
-        /// Streams that routes have not answered yet.
-        public internal(set) var openStreams = 0
-        /// The maximum number of such streams at once.
-        public internal(set) var mostOpenStreams = 0
-        /// Frames received.
-        public internal(set) var frames = 0
-        /// Scripts paused at ``HTTP2Peer/hold()``.
-        public internal(set) var held = 0
-        /// Scripts that have ended.
-        public internal(set) var scriptsEnded = 0
-    }
-
     /// The current counters.
-    public var counts: Counts { state.withLock { $0.counts } }
+    public var counts: TestServerCounts { recordedCounts }
 
     /// The requests that routes have read, oldest first, at most ``Configuration/recordedRequests``. `:authority` is
     /// recorded as the field Host, and `exchange` is the number of the request on its connection.
-    public var requests: [HTTPTestServer.RecordedRequest] { state.withLock { Array($0.requests.all) } }
+    public var requests: [HTTPTestServer.RecordedRequest] { recordedRequests }
 
     /// The received frames, oldest first, at most ``Configuration/recordedRequests``.
     public var frames: [RecordedFrame] { state.withLock { Array($0.frames.all) } }
@@ -65,16 +41,12 @@ extension HTTP2TestServer {
     ///   - limit: the longest time to wait.
     ///   - condition: evaluated after every change of the counters.
     /// - Throws: ``WaitTimedOut`` at the limit; `CancellationError` if the calling task is cancelled first.
-    public func wait(
+    public nonisolated(nonsending) func wait(
         timeout limit: Duration = WaitTimedOut.usualLimit,
         file: StaticString = #fileID, line: UInt = #line,
-        until condition: @Sendable (Counts) -> Bool
+        until condition: @Sendable (TestServerCounts) -> Bool
     ) async throws {
-        try await wait(WaitLimit(limit, "the counts of the server", file, line)) {
-            condition($0.counts) ? () : nil
-        } seen: {
-            $0.shown
-        }
+        try await wait(WaitLimit(limit, "the counts of the server", file, line), until: condition)
     }
 
     /// Waits for a frame of a client, including frames that arrived earlier.
@@ -89,7 +61,7 @@ extension HTTP2TestServer {
     ///   - limit: the longest time to wait.
     /// - Throws: ``WaitTimedOut`` at the limit; `CancellationError` if the calling task is cancelled first.
     @discardableResult
-    public func wait(
+    public nonisolated(nonsending) func wait(
         for kind: HTTP2Frame.Kind, onConnection connection: Int? = nil, count: Int = 1,
         timeout limit: Duration = WaitTimedOut.usualLimit,
         file: StaticString = #fileID, line: UInt = #line
@@ -107,18 +79,8 @@ extension HTTP2TestServer {
 
     func received(_ arrived: [HTTP2Arrival], on connection: Int) {
         change { state in
-            state.counts.frames += arrived.count
+            state.record.counts.frames += arrived.count
             for arrival in arrived { state.record(arrival, on: connection) }
         }
-    }
-}
-
-extension HTTP2TestServer.Counts: ConnectionCounts {}
-
-extension HTTP2ServerState {
-    /// The state as shown by a wait that timed out.
-    fileprivate var shown: String {
-        let complained = complaints.isEmpty ? "" : "; complaints: \(complaints.shown())"
-        return "\(counts); frames: \(frames.all.shown())\(complained)"
     }
 }

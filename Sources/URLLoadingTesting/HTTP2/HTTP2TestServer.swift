@@ -46,13 +46,9 @@ public final class HTTP2TestServer: Sendable {
         self.configuration = configuration
         secure = try configuration.tls.map { try TLSServerContext(.init($0)) }
         life = try ServerLife(try configuration.address.socketAddress)
-        state = Lock(HTTP2ServerState(configuration))
-        let isClear = configuration.tls == nil
-        let authority = configuration.address.authority(configuration.name, isClear: isClear, port: life.port)
-        guard let base = URL(string: "\(isClear ? "http" : "https")://\(authority)") else {
-            throw HTTPTestServerError(authority)
-        }
-        self.base = base
+        state = Lock(HTTP2ServerState(recordedRequests: configuration.recordedRequests))
+        base = try configuration.address.baseURL(
+            host: configuration.name, isSecure: configuration.tls != nil, port: life.port)
     }
 
     /// The port it listens on; 0 for a Unix socket.
@@ -83,9 +79,9 @@ public final class HTTP2TestServer: Sendable {
 extension HTTP2TestServer: ServingTests, WatchedServer {
     func withState<R: Sendable>(_ use: (inout HTTP2ServerState) -> R) -> R { state.withLock { use(&$0) } }
     func open(_ socket: SocketTransport) -> HTTP2ServerConnection? {
-        change { $0.open { HTTP2ServerConnection(socket, number: $0, self) } }
+        change { $0.record.open { HTTP2ServerConnection(socket, number: $0, self) } }
     }
-    func stopOpening() -> [HTTP2ServerConnection] { state.withLock { $0.stop() } }
+    func stopOpening() -> [HTTP2ServerConnection] { state.withLock { $0.record.stop() } }
 }
 
 /// Runs an HTTP/2 server for the duration of a closure; all connections are closed before this function returns or

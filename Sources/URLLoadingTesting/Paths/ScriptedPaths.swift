@@ -33,26 +33,52 @@ package final class ScriptedPaths: PathSource {
         case lost
     }
 
-    fileprivate struct State: Sendable {
-        var tables: Tables
-        var channels: [ScriptedChannel] = []
-        var questions = 0
-        var opened = 0
-        var refusal: IOFailure?
+    /// What was asked of the kernel, all taken at the same moment.
+    package struct Counts: Sendable {
+        /// The number of times that a table was requested.
+        package fileprivate(set) var questions = 0
+        /// The number of channels open now.
+        package fileprivate(set) var open = 0
+        /// The number of channels ever opened.
+        package fileprivate(set) var opened = 0
+        /// The number of times that the local address was requested.
+        package fileprivate(set) var asked = 0
+    }
+
+    struct State: ServerState {
+        fileprivate var tables: Tables
+        fileprivate var channels: [ScriptedChannel] = [] {
+            didSet { counts.open = channels.count }
+        }
+        fileprivate var counts = Counts()
+        fileprivate var refusal: IOFailure?
         /// Runs once, in the middle of the next answer.
-        var meanwhile: (@Sendable (ScriptedPaths) -> Void)?
-        var local: SocketAddress?
-        var asked = 0
+        fileprivate var meanwhile: (@Sendable (ScriptedPaths) -> Void)?
+        fileprivate var local: SocketAddress?
+        var watchers: [PollSlot] = []
+
+        fileprivate init(_ tables: Tables) { self.tables = tables }
     }
     fileprivate let state: Lock<State>
 
-    package init(_ tables: Tables = Tables()) { state = Lock(State(tables: tables)) }
+    package init(_ tables: Tables = Tables()) { state = Lock(State(tables)) }
 
-    /// The number of times that a table was requested.
-    package var questions: Int { state.withLock { $0.questions } }
-    /// The number of channels open now, and of all channels ever opened.
-    package var open: Int { state.withLock { $0.channels.count } }
-    package var opened: Int { state.withLock { $0.opened } }
+    package var counts: Counts { state.withLock { $0.counts } }
+    package var questions: Int { counts.questions }
+    package var open: Int { counts.open }
+    package var opened: Int { counts.opened }
+
+    /// Waits until the counts fulfil a condition.
+    /// - Throws: ``WaitTimedOut`` after ``WaitTimedOut/usualLimit``; `CancellationError`.
+    package nonisolated(nonsending) func wait(
+        file: StaticString = #fileID, line: UInt = #line, until condition: @Sendable (Counts) -> Bool
+    ) async throws {
+        try await wait(WaitLimit(WaitTimedOut.usualLimit, "the counts of the simulated kernel", file, line)) {
+            condition($0.counts) ? () : nil
+        } seen: {
+            "\($0.counts)"
+        }
+    }
 
     /// Makes opening a channel fail from now on.
     package func refuse(_ number: Int32) { state.withLock { $0.refusal = IOFailure(.system(number), .open) } }
@@ -81,21 +107,18 @@ package final class ScriptedPaths: PathSource {
     /// Makes every peer reachable from this address from now on.
     package func reach(by local: SocketAddress?) { state.withLock { $0.local = local } }
 
-    /// The number of times that the local address was requested.
-    package var asked: Int { state.withLock { $0.asked } }
-
     package func localAddress(towards peer: SocketAddress) -> SocketAddress? {
-        state.withLock { state in
-            state.asked += 1
+        change { (state: inout State) in
+            state.counts.asked += 1
             return state.local
         }
     }
 
     package func open(notifiesOfChanges: Bool) throws(IOFailure) -> any PathChannel {
         let channel = ScriptedChannel(self, notifiesOfChanges: notifiesOfChanges)
-        let refusal = state.withLock { state in
+        let refusal = change { (state: inout State) -> IOFailure? in
             guard state.refusal == nil else { return state.refusal }
-            state.opened += 1
+            state.counts.opened += 1
             state.channels.append(channel)
             return nil
         }
@@ -112,15 +135,19 @@ package final class ScriptedPaths: PathSource {
             return state.meanwhile
         }
         meanwhile?(self)
-        return state.withLock { state in
-            state.questions += 1
+        return change { (state: inout State) in
+            state.counts.questions += 1
             return state.tables[table]
         }
     }
 
     fileprivate func closed(_ channel: ScriptedChannel) {
-        state.withLock { state in state.channels.removeAll { $0 === channel } }
+        change { (state: inout State) in state.channels.removeAll { $0 === channel } }
     }
+}
+
+extension ScriptedPaths: WatchedServer {
+    func withState<R: Sendable>(_ use: (inout State) -> R) -> R { state.withLock { use(&$0) } }
 }
 
 private final class ScriptedChannel: PathChannel {

@@ -28,11 +28,18 @@ public final class TestProxy: Sendable {
     let client: Session
     let life: ServerLife
 
-    private struct State: Sendable {
-        var asked: [RecordedRequest] = []
-        var connections = 0
-        var open: [Int: TestProxyConnection] = [:]
-        var isStopped = false
+    struct State: ServerState {
+        fileprivate(set) var requests: [RecordedRequest] = []
+        fileprivate(set) var connections = ServerConnections<TestProxyConnection>()
+        /// The number of connections that stall.
+        var stalled = 0
+        var watchers: [PollSlot] = []
+
+        /// The state as shown by a wait that timed out, without the credentials in the requests.
+        fileprivate var shown: String {
+            "\(connections.open.count) of \(connections.accepted) connections open; "
+                + "requests: \(requests.map { "\($0.method) \($0.target)" }.shown())"
+        }
     }
     private let state = Lock(State())
 
@@ -69,11 +76,11 @@ public final class TestProxy: Sendable {
     }
 
     /// The requests, in order.
-    public var requests: [RecordedRequest] { state.withLock { $0.asked } }
+    public var requests: [RecordedRequest] { state.withLock { $0.requests } }
     /// The number of connections accepted so far.
-    public var connections: Int { state.withLock { $0.connections } }
+    public var connections: Int { state.withLock { $0.connections.accepted } }
     /// The number of connections open now.
-    public var openConnections: Int { state.withLock { $0.open.count } }
+    public var openConnections: Int { state.withLock { $0.connections.open.count } }
 
     /// Waits until a connection stalls at a ``Fault/stall(_:)``.
     /// - Parameter limit: the longest time to wait.
@@ -82,10 +89,10 @@ public final class TestProxy: Sendable {
         timeout limit: Duration = WaitTimedOut.usualLimit,
         file: StaticString = #fileID, line: UInt = #line
     ) async throws {
-        try await WaitLimit(limit, "a stalled connection of the proxy", file, line).poll {
-            state.withLock { $0.open.values.contains(where: \.isStalled) }
+        try await wait(WaitLimit(limit, "a stalled connection of the proxy", file, line)) {
+            $0.stalled > 0 ? () : nil
         } seen: {
-            shown
+            $0.shown
         }
     }
 
@@ -96,17 +103,11 @@ public final class TestProxy: Sendable {
         timeout limit: Duration = WaitTimedOut.usualLimit,
         file: StaticString = #fileID, line: UInt = #line
     ) async throws {
-        try await WaitLimit(limit, "a proxy without connections", file, line).poll {
-            openConnections == 0
+        try await wait(WaitLimit(limit, "a proxy without connections", file, line)) {
+            $0.connections.open.isEmpty ? () : nil
         } seen: {
-            shown
+            $0.shown
         }
-    }
-
-    /// The state as shown by a wait that timed out, without the credentials in the requests.
-    private var shown: String {
-        "\(openConnections) of \(connections) connections open; "
-            + "requests: \(requests.map { "\($0.method) \($0.target)" }.shown())"
     }
 
     // MARK: Lifetime
@@ -121,27 +122,16 @@ public final class TestProxy: Sendable {
     /// called once.
     @concurrent public func run() async { await serveAll() }
 
-    func closed(_ number: Int) { state.withLock { $0.open[number] = nil } }
-    func record(_ asked: RecordedRequest) { state.withLock { $0.asked.append(asked) } }
+    func closed(_ number: Int) { change { $0.connections.close(number) } }
+    func record(_ request: RecordedRequest) { change { $0.requests.append(request) } }
 }
 
-extension TestProxy: ServingTests {
+extension TestProxy: ServingTests, WatchedServer {
+    func withState<R: Sendable>(_ use: (inout State) -> R) -> R { state.withLock { use(&$0) } }
     func open(_ socket: SocketTransport) -> TestProxyConnection? {
-        state.withLock { state in
-            guard !state.isStopped else { return nil }
-            state.connections += 1
-            let connection = TestProxyConnection(socket, number: state.connections, self)
-            state.open[state.connections] = connection
-            return connection
-        }
+        change { $0.connections.open { TestProxyConnection(socket, number: $0, self) } }
     }
-
-    func stopOpening() -> [TestProxyConnection] {
-        state.withLock { state in
-            state.isStopped = true
-            return Array(state.open.values)
-        }
-    }
+    func stopOpening() -> [TestProxyConnection] { state.withLock { $0.connections.stop() } }
 
     func hasEnded() async {
         client.invalidateAndCancel()

@@ -3,18 +3,16 @@
 // One connection of the proxy. It belongs to the task that serves it; other tasks only end it.
 
 import FoundationEssentials
-import Synchronization
 import URLLoading
 import URLLoadingIO
 import URLLoadingWire
 
 final class TestProxyConnection: ServedConnection, @unchecked Sendable {
-    // Unchecked: everything except `token` and `stalled` is accessed only by the serving task.
+    // Unchecked: everything except `token` is accessed only by the serving task.
     let number: Int
     let proxy: TestProxy
     private let socket: SocketTransport
     let token = StopToken()
-    private let stalled = Atomic<Bool>(false)
     var transport: any Transport
     var input: [UInt8] = []
     private var serverName: String?
@@ -29,7 +27,6 @@ final class TestProxyConnection: ServedConnection, @unchecked Sendable {
         transport = socket
     }
 
-    var isStalled: Bool { stalled.load(ordering: .acquiring) }
     func end() { token.stop(.cancelled) }
 
     func serve() async {
@@ -81,8 +78,8 @@ final class TestProxyConnection: ServedConnection, @unchecked Sendable {
 
     /// Waits until the client leaves.
     private func stall() async throws(ConnectionEnded) {
-        stalled.store(true, ordering: .releasing)
-        defer { stalled.store(false, ordering: .releasing) }
+        proxy.change { $0.stalled += 1 }
+        defer { proxy.change { $0.stalled -= 1 } }
         while true { _ = try await read() }
     }
 

@@ -32,3 +32,24 @@ public func fuzzOneInput(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
 func promise(_ holds: Bool, _ what: StaticString) {
     precondition(holds, "\(what)")
 }
+
+/// Feeds a parser that reads contiguous input, and drops what it has consumed.
+/// - Parameter next: parses the unread input, and sets the number of bytes consumed. Returns false when it needs more.
+func feed(
+    _ bytes: [UInt8], pieces: Int, next: (_ input: inout [UInt8], _ consumed: inout Int) throws(WireViolation) -> Bool
+) throws(WireViolation) {
+    var input: [UInt8] = []
+    var rest = bytes[...]
+    while !rest.isEmpty {
+        let piece = rest.prefix(pieces)
+        rest = rest.dropFirst(piece.count)
+        input += piece
+        var hasMore = true
+        while hasMore {
+            var consumed = 0
+            hasMore = try next(&input, &consumed)
+            promise(consumed <= input.count, "no more than there is")
+            input.removeFirst(consumed)
+        }
+    }
+}

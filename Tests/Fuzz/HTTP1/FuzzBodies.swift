@@ -26,31 +26,21 @@ private func parts(_ bytes: [UInt8], pieces: Int) -> Parts {
     var outcome = Parts()
     guard let boundary = try? MultipartBoundary("b") else { return outcome }
     var reader = MultipartReader(boundary: boundary)
-    var input: [UInt8] = []
-    var rest = bytes[...]
     do throws(WireViolation) {
-        while !rest.isEmpty {
-            let piece = rest.prefix(pieces)
-            rest = rest.dropFirst(piece.count)
-            input += piece
-            var isThrough = false
-            while !isThrough {
-                var consumed = 0
-                let event = try input.withUnsafeBufferPointer { (all) throws(WireViolation) in
-                    try reader.next(UnsafeRawBufferPointer(all), consumed: &consumed)
-                }
-                promise(consumed <= input.count, "no more than there is")
-                switch event {
-                case .part(let headers): outcome.told += "part \(headers)".utf8
-                case .data(let range):
-                    promise(!range.isEmpty && range.upperBound <= input.count, "a range of the input")
-                    outcome.told += input[range]
-                case .partEnd: outcome.told += "end".utf8
-                case .end: outcome.told += "END".utf8
-                case nil: isThrough = true
-                }
-                input.removeFirst(consumed)
+        try feed(bytes, pieces: pieces) { (input, consumed) throws(WireViolation) in
+            let event = try input.withUnsafeBufferPointer { (all) throws(WireViolation) in
+                try reader.next(UnsafeRawBufferPointer(all), consumed: &consumed)
             }
+            switch event {
+            case .part(let headers): outcome.told += "part \(headers)".utf8
+            case .data(let range):
+                promise(!range.isEmpty && range.upperBound <= input.count, "a range of the input")
+                outcome.told += input[range]
+            case .partEnd: outcome.told += "end".utf8
+            case .end: outcome.told += "END".utf8
+            case nil: return false
+            }
+            return true
         }
         try reader.receiveEnd()
     } catch {

@@ -29,45 +29,35 @@ private func conversation(_ role: WebSocketCodec.Role, _ bytes: [UInt8], pieces:
     var message: [UInt8] = []
     var codec = WebSocketCodec(role: role, allowsCompression: true, frameFlood: 50)
     var reader = WebSocketMessageReader(role: role, limit: limit, deflate: MessageDeflate())
-    var input: [UInt8] = []
-    var rest = bytes[...]
     do throws(WireViolation) {
-        while !rest.isEmpty {
-            let piece = rest.prefix(pieces)
-            rest = rest.dropFirst(piece.count)
-            input += piece
-            var isThrough = false
-            while !isThrough {
-                var consumed = 0
-                let event = try input.withUnsafeMutableBufferPointer { (all) throws(WireViolation) in
-                    try codec.next(UnsafeMutableRawBufferPointer(all), consumed: &consumed)
-                }
-                promise(consumed <= input.count, "no more than there is")
-                switch event {
-                case .message(let kind, let isCompressed)?:
-                    outcome.told += "message \(kind)".utf8
-                    try reader.begin(kind, isCompressed: isCompressed)
-                case .data(let range)?:
-                    promise(!range.isEmpty && range.upperBound <= consumed, "a range of what was consumed")
-                    try input.withUnsafeBufferPointer { (all) throws(WireViolation) in
-                        try reader.take(UnsafeRawBufferPointer(UnsafeBufferPointer(rebasing: all[range]))) {
-                            message += $0
-                        }
-                    }
-                case .end?:
-                    try reader.end { message += $0 }
-                    promise(message.count <= limit, "no more than the limit")
-                    outcome.told += message
-                    message = []
-                case .ping(let payload)?: outcome.told += "ping".utf8 + payload
-                case .pong(let payload)?: outcome.told += "pong".utf8 + payload
-                case .close(let close)?: outcome.told += "close \(close?.code.rawValue ?? 0)".utf8
-                case nil:
-                    isThrough = true
-                    promise(input.count - consumed <= 139, "little is left lying")
-                }
-                input.removeFirst(consumed)
+        try feed(bytes, pieces: pieces) { (input, consumed) throws(WireViolation) in
+            let event = try input.withUnsafeMutableBufferPointer { (all) throws(WireViolation) in
+                try codec.next(UnsafeMutableRawBufferPointer(all), consumed: &consumed)
             }
+            switch event {
+            case .message(let kind, let isCompressed)?:
+                outcome.told += "message \(kind)".utf8
+                try reader.begin(kind, isCompressed: isCompressed)
+            case .data(let range)?:
+                promise(!range.isEmpty && range.upperBound <= consumed, "a range of what was consumed")
+                try input.withUnsafeBufferPointer { (all) throws(WireViolation) in
+                    try reader.take(UnsafeRawBufferPointer(UnsafeBufferPointer(rebasing: all[range]))) {
+                        message += $0
+                    }
+                }
+            case .end?:
+                try reader.end { message += $0 }
+                promise(message.count <= limit, "no more than the limit")
+                outcome.told += message
+                message = []
+            case .ping(let payload)?: outcome.told += "ping".utf8 + payload
+            case .pong(let payload)?: outcome.told += "pong".utf8 + payload
+            case .close(let close)?: outcome.told += "close \(close?.code.rawValue ?? 0)".utf8
+            case nil:
+                promise(input.count - consumed <= 139, "little is left lying")
+                return false
+            }
+            return true
         }
     } catch {
         outcome.violation = error.code

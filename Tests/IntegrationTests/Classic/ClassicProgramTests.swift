@@ -6,6 +6,7 @@
 import Foundation
 import Testing
 import URLLoading
+import URLLoadingTestSupport
 import URLLoadingTesting
 
 @Suite(.serialized, .timeLimit(.minutes(5)))

@@ -5,6 +5,7 @@
 
 import Foundation
 import Testing
+import URLLoadingTestSupport
 
 enum Compiled {
     private static let built = URL(fileURLWithPath: Running.urlloadPath).deletingLastPathComponent().path

@@ -4,6 +4,7 @@
 
 import Foundation
 import URLLoading
+import URLLoadingTestSupport
 import URLLoadingTesting
 
 enum OtherToolOrigin {

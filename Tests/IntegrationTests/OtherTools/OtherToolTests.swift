@@ -4,6 +4,7 @@ import Foundation
 import Glibc
 import Testing
 import URLLoading
+import URLLoadingTestSupport
 import URLLoadingTesting
 
 /// Typical command lines of curl, wget and httpie: each is run by that tool and by urlload, with the same server.

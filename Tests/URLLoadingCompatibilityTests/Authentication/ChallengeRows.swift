@@ -4,6 +4,7 @@ import Foundation
 import Testing
 import URLLoading
 import URLLoadingCompatibility
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -25,8 +26,7 @@ struct ChallengeRows {
         "a Basic challenge goes to the task's delegate and proposes the refused credential (checklist 68, 71-74, 78)"
     )
     func basic() async throws {
-        try await withHTTPTestServer { origin in
-            guarded(origin)
+        try await withHTTPTestServer(serving: { guarded($0) }) { origin in
             let recorder = Recorder()
             let seen = Box<URLAuthenticationChallenge>()
             recorder.onChallenge = { challenge, answer in
@@ -36,8 +36,7 @@ struct ChallengeRows {
             }
             let session = recorder.session()
             let task = session.dataTask(with: origin.url())
-            task.resume()
-            await recorder.completed.reaches(1)
+            await recorder.complete(task)
             #expect(
                 recorder.words(task) == "challenge response data complete"
                     && recorder.record(task).data == Data("in".utf8))
@@ -56,8 +55,7 @@ struct ChallengeRows {
 
     @Test("the sender and the completion handler both answer; the first answer counts (checklist 71)")
     func sender() async throws {
-        try await withHTTPTestServer { origin in
-            guarded(origin)
+        try await withHTTPTestServer(serving: { guarded($0) }) { origin in
             let recorder = Recorder()
             recorder.onChallenge = { challenge, answer in
                 challenge.sender?.use(
@@ -65,8 +63,7 @@ struct ChallengeRows {
             }
             let session = recorder.session()
             let task = session.dataTask(with: origin.url())
-            task.resume()
-            await recorder.completed.reaches(1)
+            await recorder.complete(task)
             #expect(recorder.record(task).data == Data("in".utf8))
             await recorder.expectOrder(session)
         }
@@ -76,8 +73,7 @@ struct ChallengeRows {
         "default handling and a missing credential deliver the 401; cancelling ends the task (checklist 75, 77, 83)",
         arguments: [0, 1, 2])
     func otherAnswers(_ which: Int) async throws {
-        try await withHTTPTestServer { origin in
-            guarded(origin)
+        try await withHTTPTestServer(serving: { guarded($0) }) { origin in
             let recorder = Recorder()
             recorder.onChallenge = { challenge, answer in
                 switch which {
@@ -88,8 +84,7 @@ struct ChallengeRows {
             }
             let session = recorder.session()
             let task = session.dataTask(with: origin.url())
-            task.resume()
-            await recorder.completed.reaches(1)
+            await recorder.complete(task)
             if which == 2 {
                 #expect(recorder.record(task).errors.first??.code == .cancelled)
             } else {
@@ -116,8 +111,7 @@ struct ChallengeRows {
             }
             let session = recorder.session()
             let task = session.dataTask(with: origin.url())
-            task.resume()
-            await recorder.completed.reaches(1)
+            await recorder.complete(task)
             #expect(methods.all == [NSURLAuthenticationMethodHTTPDigest, NSURLAuthenticationMethodHTTPBasic])
             #expect(recorder.record(task).data == Data("in".utf8))
             await recorder.expectOrder(session)
@@ -126,15 +120,13 @@ struct ChallengeRows {
 
     @Test("a dropped challenge handler ends the task, and is reported (checklist 55)")
     func dropped() async throws {
-        try await withHTTPTestServer { origin in
-            guarded(origin)
+        try await withHTTPTestServer(serving: { guarded($0) }) { origin in
             let recorder = Recorder()
             recorder.onChallenge = { _, _ in }
             let session = recorder.session()
             let task = session.dataTask(with: origin.url())
             let reports = MisuseReports(task)
-            task.resume()
-            await recorder.completed.reaches(1)
+            await recorder.complete(task)
             #expect(recorder.record(task).errors.first??.code != nil)
             #expect(reports.all.count == 1 && reports.all[0].contains("didReceive challenge"))
             await recorder.expectOrder(session)
@@ -329,8 +321,7 @@ struct ChallengeRows {
 
     @Test("the session's storage is searched; a credential that was accepted is stored (checklist 83, 86, 87)")
     func storage() async throws {
-        try await withHTTPTestServer { origin in
-            guarded(origin)
+        try await withHTTPTestServer(serving: { guarded($0) }) { origin in
             let port = try #require(origin.url().port)
             let space = URLProtectionSpace(
                 host: "127.0.0.1", port: port, protocol: "http", realm: "staff",

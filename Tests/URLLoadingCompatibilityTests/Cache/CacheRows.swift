@@ -235,8 +235,7 @@ struct CacheRows {
             let cache = URLCache(memoryCapacity: 1 << 20, diskCapacity: 0, diskPath: nil)
             let session = recorder.session { $0.urlCache = cache }
             let task = session.dataTask(with: origin.url())
-            task.resume()
-            await recorder.completed.reaches(1)
+            await recorder.complete(task)
             #expect(recorder.words(task) == "response data cache complete")
             #expect(
                 proposals.all.map(\.data) == [Data("body 1".utf8)] && proposals.all.first?.response.url == origin.url())
@@ -244,13 +243,11 @@ struct CacheRows {
             #expect(kept?.data == [Data("body 1".utf8), Data("altered".utf8), nil][answer])
             #expect(kept?.userInfo?["by"] as? String == (answer == 1 ? "us" : nil))
             let second = session.dataTask(with: origin.url())
-            second.resume()
-            await recorder.completed.reaches(2)
+            await recorder.complete(second, number: 2)
             #expect(asked.value == (answer == 2 ? 2 : 1))
             // The delegate is not asked about responses from the cache, nor about downloads.
             let third = session.downloadTask(with: origin.url("/old"))
-            third.resume()
-            await recorder.completed.reaches(3)
+            await recorder.complete(third, number: 3)
             #expect(proposals.all.count == asked.value - 1 && !recorder.words(third).contains("cache"))
             await recorder.expectOrder(session)
         }
@@ -265,8 +262,7 @@ struct CacheRows {
             let session = recorder.session()
             let task = session.dataTask(with: origin.url())
             let reports = MisuseReports(task)
-            task.resume()
-            await recorder.completed.reaches(1)
+            await recorder.complete(task)
             #expect(recorder.record(task).errors.first??.code == .cancelled)
             #expect(reports.all.count == 1)
             await recorder.expectOrder(session)
@@ -297,11 +293,10 @@ struct CacheRows {
             try FileManager.default.removeItem(at: file)
             // A lookup that never returns does not outlive its task.
             cache.hangs.store(true, ordering: .relaxed)
-            let task = session.dataTask(with: origin.url())
-            task.resume()
+            let task = session.dataTask(with: origin.url()).resumed()
             await cache.hanging.reaches(1)
             task.cancel()
-            try await eventually(task.state, of: .library) { $0 == .completed }
+            try await task.eventually(.completed)
             #expect((task.error as? URLError)?.code == .cancelled)
             cache.kept.removeAll()
             session.invalidateAndCancel()

@@ -123,8 +123,7 @@ struct ConnectionRows {
     @Test(
         "a connection with a delegate queue, redirects and a body stream makes its calls in order (checklist 151, 152)")
     func loads() async throws {
-        try await withHTTPTestServer { origin in
-            Self.routes(origin)
+        try await withHTTPTestServer(serving: Self.routes) { origin in
             let delegate = Reader()
             delegate.queue = OperationQueue()
             var request = URLRequest(url: origin.url("/from"))
@@ -149,8 +148,7 @@ struct ConnectionRows {
         "the delegate's answer to the canonical first request is sent; nil ends the connection (checklist 64)"
     )
     func canonical() async throws {
-        try await withHTTPTestServer { origin in
-            Self.routes(origin)
+        try await withHTTPTestServer(serving: Self.routes) { origin in
             let bare = try url(String(origin.url("/").absoluteString.dropLast()))
             for answer in [0, 1, 2] {
                 let delegate = Reader()
@@ -177,8 +175,7 @@ struct ConnectionRows {
         "the delegate chooses its challenges and answers them through the sender (checklist 153, 154, 155)",
         arguments: ["use", "without", "cancel", "reject"])
     func challenges(_ answer: String) async throws {
-        try await withHTTPTestServer { origin in
-            Self.routes(origin)
+        try await withHTTPTestServer(serving: Self.routes) { origin in
             let delegate = Reader()
             delegate.answers = { challenge in
                 switch answer {
@@ -251,8 +248,7 @@ struct ConnectionRows {
 
     @Test("a delegate with willSendRequestFor challenge receives no other challenge calls")
     func single() async throws {
-        try await withHTTPTestServer { origin in
-            Self.routes(origin)
+        try await withHTTPTestServer(serving: Self.routes) { origin in
             let delegate = Single()
             let connection = try #require(
                 NSURLConnection(
@@ -266,8 +262,7 @@ struct ConnectionRows {
 
     @Test("cancel stops all calls; the delegate is released (checklist 157)")
     func cancelled() async throws {
-        try await withHTTPTestServer { origin in
-            Self.routes(origin)
+        try await withHTTPTestServer(serving: Self.routes) { origin in
             weak var held: Reader?
             var connection: NSURLConnection?
             let words: Box<String>
@@ -281,11 +276,11 @@ struct ConnectionRows {
                 await delegate.first.reaches(1)
             }
             connection?.cancel()
-            try await eventually(held == nil, of: .library) { $0 }
+            try await eventually(held == nil) { $0 }
             #expect(!words.all.contains { $0.hasPrefix("fail") || $0 == "finish" })
             weak let gone = connection
             connection = nil
-            try await eventually(gone == nil, of: .library) { $0 }
+            try await eventually(gone == nil) { $0 }
             try await origin.wait { $0.open == 0 }
         }
     }
@@ -294,8 +289,7 @@ struct ConnectionRows {
         "by default the delegate is called on the run loop of the creating thread, and on scheduled run loops"
     )
     func runLoop() async throws {
-        try await withHTTPTestServer { origin in
-            Self.routes(origin)
+        try await withHTTPTestServer(serving: Self.routes) { origin in
             let request = URLRequest(url: origin.url("/"))
             let results = Box<[String]>()
             let ended = Counter()
@@ -328,8 +322,7 @@ struct ConnectionRows {
     @Test(
         "loads without a delegate, blocking and asynchronous, return errors; a 4xx status is no error (checklist 151)")
     func simple() async throws {
-        try await withHTTPTestServer { origin in
-            Self.routes(origin)
+        try await withHTTPTestServer(serving: Self.routes) { origin in
             let request = URLRequest(url: origin.url("/"))
             let locked = URLRequest(url: origin.url("/locked"))
             let wrong = URLRequest(url: try url("gopher://a.example/"))
@@ -366,8 +359,7 @@ struct ConnectionRows {
 
     @Test("a download delegate receives a file")
     func saves() async throws {
-        try await withHTTPTestServer { origin in
-            Self.routes(origin)
+        try await withHTTPTestServer(serving: Self.routes) { origin in
             let delegate = Saver()
             try await delegate.load(origin.url("/file"))
             #expect(
@@ -431,11 +423,9 @@ struct ConnectionRows {
 
     @Test("a download is placed where its delegate says, under an unused name if it must not overwrite (checklist 158)")
     func download() async throws {
-        let folder = temporaryURL("folder")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let folder = try makeTemporaryFolder("folder")
         defer { try? FileManager.default.removeItem(at: folder) }
-        try await withHTTPTestServer { origin in
-            Self.routes(origin)
+        try await withHTTPTestServer(serving: Self.routes) { origin in
             origin.route("/to-file") { _ in .redirect("/file") }
             let request = URLRequest(url: origin.url("/to-file"))
             for (number, name) in [(1, "a.bin"), (2, "a-2.bin"), (3, "a.bin")] {
@@ -463,8 +453,7 @@ struct ConnectionRows {
 
     @Test("a cancelled download makes no further calls, and can be resumed (checklist 157)")
     func resumes() async throws {
-        let folder = temporaryURL("folder")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let folder = try makeTemporaryFolder("folder")
         defer { try? FileManager.default.removeItem(at: folder) }
         try await withHTTPTestServer { origin in
             let isFirst = Counter()
@@ -493,7 +482,8 @@ struct ConnectionRows {
             let download = try #require(made.all.first)
             #expect(download.resumeData == nil)
             download.cancel()
-            try await eventually(download.resumeData != nil, of: .library) { $0 }
+            // A cancelled download calls its delegate no more.
+            try await eventually(download.resumeData != nil) { $0 }
             stop.add()
             #expect(delegate.words.all.last == "data" && delegate.done.value == 0)
             let data = try #require(download.resumeData)

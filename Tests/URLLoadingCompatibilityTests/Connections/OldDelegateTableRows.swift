@@ -92,8 +92,7 @@ struct OldDelegateTableRows {
 
     @Test("each method of a connection's delegate is called, on its queue, in its place (checklist 151-156, 169, 170)")
     func connections() async throws {
-        try await withHTTPTestServer { origin in
-            Self.routes(origin)
+        try await withHTTPTestServer(serving: Self.routes) { origin in
             var calls: Set<String> = []
             func run(_ request: URLRequest, _ delegate: EveryConnectionCall, _ words: [String]) async throws {
                 try await Self.run(request, delegate, delegate.queue, delegate.calls)
@@ -184,11 +183,9 @@ struct OldDelegateTableRows {
 
     @Test("each method of a download's delegate is called, on its thread, in its place (checklist 154, 155, 158, 169)")
     func downloads() async throws {
-        let folder = temporaryURL("folder")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let folder = try makeTemporaryFolder("folder")
         defer { try? FileManager.default.removeItem(at: folder) }
-        try await withHTTPTestServer { origin in
-            Self.routes(origin)
+        try await withHTTPTestServer(serving: Self.routes) { origin in
             var calls: Set<String> = []
             func load(_ path: String, _ words: [String]) async {
                 let delegate = EveryDownloadCall(folder)
@@ -226,9 +223,8 @@ struct OldDelegateTableRows {
             .ok(.repeated(count: 2000), headers: [.etag: "\"one\""])
         }
         let session = URLSession(configuration: .ephemeral)
-        let task = session.downloadTask(with: origin.url("/file"))
-        task.resume()
-        try await eventually(task.countOfBytesReceived, of: .library) { $0 == 1000 }
+        let task = session.downloadTask(with: origin.url("/file")).resumed()
+        try await task.received(1000)
         let data = await task.cancelByProducingResumeData()
         session.invalidateAndCancel()
         origin.removeFaults()

@@ -5,6 +5,7 @@ import Testing
 import URLLoading
 import URLLoadingCompatibility
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -31,8 +32,7 @@ struct CookieRows {
         "a session stores the cookies of servers and sends them; deleted cookies are not sent (checklist 104, 105, 107)"
     )
     func session() async throws {
-        try await withHTTPTestServer { origin in
-            serve(origin)
+        try await withHTTPTestServer(serving: serve) { origin in
             let configuration = URLSessionConfiguration.ephemeral
             let storage = try #require(configuration.httpCookieStorage)
             #expect(configuration.httpCookieStorage !== URLSessionConfiguration.ephemeral.httpCookieStorage)
@@ -55,8 +55,7 @@ struct CookieRows {
 
     @Test("httpShouldSetCookies = false sends no cookies; without httpCookieStorage none are stored")
     func configured() async throws {
-        try await withHTTPTestServer { origin in
-            serve(origin)
+        try await withHTTPTestServer(serving: serve) { origin in
             let silent = URLSessionConfiguration.ephemeral
             silent.httpShouldSetCookies = false
             let session = URLSession(configuration: silent)
@@ -79,8 +78,7 @@ struct CookieRows {
         "the storage's policy applies to every session without a policy of its own (checklist 105, 108)"
     )
     func policies() async throws {
-        try await withHTTPTestServer { origin in
-            serve(origin)
+        try await withHTTPTestServer(serving: serve) { origin in
             let storage = HTTPCookieStorage()
             let configuration = URLSessionConfiguration.ephemeral
             #expect(configuration.httpCookieAcceptPolicy == .onlyFromMainDocumentDomain)
@@ -198,8 +196,7 @@ struct CookieRows {
 
     @Test("a change of cookies or policy posts a notification, also if a session made it (checklist 109)")
     func notifications() async throws {
-        try await withHTTPTestServer { origin in
-            serve(origin)
+        try await withHTTPTestServer(serving: serve) { origin in
             let storage = HTTPCookieStorage()
             let cookies = Counter()
             let policies = Counter()

@@ -3,6 +3,7 @@
 import Foundation
 import Testing
 import URLLoadingCompatibility
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -71,8 +72,7 @@ struct AsyncFormRows {
         "each async method is called once, begins and continues on the delegate queue, and is awaited",
         arguments: [false, true])
     func all(_ isConcurrent: Bool) async throws {
-        try await withHTTPTestServer { origin in
-            Self.routes(origin)
+        try await withHTTPTestServer(serving: Self.routes) { origin in
             let delegate = Waiter()
             let queue = OperationQueue()
             queue.maxConcurrentOperationCount = isConcurrent ? 4 : 1
@@ -93,8 +93,7 @@ struct AsyncFormRows {
 
     @Test("the disposition returned by an async method is applied")
     func refused() async throws {
-        try await withHTTPTestServer { origin in
-            Self.routes(origin)
+        try await withHTTPTestServer(serving: Self.routes) { origin in
             let delegate = Waiter()
             let session = URLSession(configuration: .ephemeral, delegate: delegate, delegateQueue: nil)
             session.dataTask(with: origin.url("/missing")).resume()
@@ -119,8 +118,7 @@ struct AsyncFormRows {
     @Test(
         "a question that a task's own delegate implements in neither form goes to the session's delegate, in its form")
     func fallback() async throws {
-        try await withHTTPTestServer { origin in
-            Self.routes(origin)
+        try await withHTTPTestServer(serving: Self.routes) { origin in
             let delegate = Waiter()
             let own = Partial()
             let session = URLSession(configuration: .ephemeral, delegate: delegate, delegateQueue: nil)

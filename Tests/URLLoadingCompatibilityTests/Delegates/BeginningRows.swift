@@ -45,8 +45,7 @@ struct BeginningRows {
 
     @Test("didCreateTask is called for every kind of task, before the program can resume it")
     func created() async throws {
-        try await withHTTPTestServer { origin in
-            Self.routes(origin)
+        try await withHTTPTestServer(serving: Self.routes) { origin in
             let delegate = Beginner()
             let session = URLSession(configuration: .ephemeral, delegate: delegate, delegateQueue: nil)
             let task = session.dataTask(with: origin.url())
@@ -64,8 +63,7 @@ struct BeginningRows {
 
     @Test("the delegate passed to an async method obtains the task in didCreateTask")
     func createdByVerb() async throws {
-        try await withHTTPTestServer { origin in
-            Self.routes(origin)
+        try await withHTTPTestServer(serving: Self.routes) { origin in
             let ofSession = Beginner()
             let ofTask = Beginner()
             let session = URLSession(configuration: .ephemeral, delegate: ofSession, delegateQueue: nil)
@@ -80,8 +78,7 @@ struct BeginningRows {
         "with an earliestBeginDate nothing is sent before; the delegate is asked on its queue, and its answer applied",
         arguments: ["continue", "new", "cancel", "upload"])
     func delayed(_ answer: String) async throws {
-        try await withHTTPTestServer { origin in
-            Self.routes(origin)
+        try await withHTTPTestServer(serving: Self.routes) { origin in
             let delegate = Beginner()
             let other = URLRequest(url: origin.url("/other"))
             delegate.onDelayed = { request in
@@ -121,8 +118,7 @@ struct BeginningRows {
         "a suspension while a task begins is not lost, nor the resumption after it",
         arguments: [false, true])
     func concurrentSuspension(_ isDelayed: Bool) async throws {
-        try await withHTTPTestServer { origin in
-            Self.routes(origin)
+        try await withHTTPTestServer(serving: Self.routes) { origin in
             let delegate = Beginner()
             let other = origin.url("/other")
             delegate.onDelayed = { _ in (.useNewRequest, URLRequest(url: other)) }
@@ -144,7 +140,7 @@ struct BeginningRows {
                 }
                 for _ in 0..<20 { await Task.yield() }
                 if delegate.done.value == round {
-                    try await eventually(task.state == .suspended || task.state == .completed, of: .library) { $0 }
+                    try await eventually(task.state == .suspended || task.state == .completed) { $0 }
                     #expect(task.state == .suspended || delegate.done.value > round)
                 }
                 task.resume()
@@ -156,8 +152,7 @@ struct BeginningRows {
 
     @Test("a task that waits for its date can be suspended, resumed and cancelled")
     func delayedControls() async throws {
-        try await withHTTPTestServer { origin in
-            Self.routes(origin)
+        try await withHTTPTestServer(serving: Self.routes) { origin in
             let delegate = Beginner()
             let mayAnswer = DispatchSemaphore(value: 0)
             delegate.onDelayed = { _ in
@@ -194,8 +189,7 @@ struct BeginningRows {
 
     @Test("suspensions are counted, including those before the first resume")
     func counted() async throws {
-        try await withHTTPTestServer { origin in
-            Self.routes(origin)
+        try await withHTTPTestServer(serving: Self.routes) { origin in
             let session = URLSession(configuration: .ephemeral)
             let done = Counter()
             let task = session.dataTask(with: origin.url()) { _, _, _ in done.add() }
@@ -227,8 +221,7 @@ struct BeginningRows {
                 progress === task.progress && progress.totalUnitCount == 6_000_000 && progress.completedUnitCount == 0)
             let seen = Box<Int64>()
             recorder.onData = { task, _ in seen.add(task.progress.completedUnitCount) }
-            task.resume()
-            await recorder.completed.reaches(1)
+            await recorder.complete(task)
             #expect(
                 progress.completedUnitCount == 4_000_000 && progress.totalUnitCount == 4_000_000 && progress.isFinished)
             #expect(all.isFinished && seen.all == seen.all.sorted() && (seen.all.first ?? 0) >= 1_000_000)
@@ -242,22 +235,19 @@ struct BeginningRows {
             origin.route("/") { _ in .ok(.repeated(count: 40_000_000)) }
             origin.route("/empty") { _ in .status(.noContent) }
             let recorder = Recorder()
-            let first = Counter()
-            recorder.onData = { _, _ in first.add() }
+            let first = recorder.countPieces()
             let session = recorder.session()
-            let task = session.dataTask(with: origin.url())
-            task.resume()
+            let task = session.dataTask(with: origin.url()).resumed()
             await first.reaches(1)
             task.progress.pause()
-            try await eventually(task.state, of: .library) { $0 == .suspended }
+            try await task.eventually(.suspended)
             task.progress.resume()
-            try await eventually(task.state, of: .library) { $0 == .running }
+            try await task.eventually(.running)
             task.progress.cancel()
             await recorder.completed.reaches(1)
             #expect((task.error as? URLError)?.code == .cancelled && !task.progress.isFinished)
             let empty = session.dataTask(with: origin.url("/empty"))
-            empty.resume()
-            await recorder.completed.reaches(2)
+            await recorder.complete(empty, number: 2)
             #expect(empty.progress.isFinished)
             await recorder.expectOrder(session)
         }

@@ -20,8 +20,7 @@ struct DelegateRows {
             let session = recorder.session()
             let task = session.dataTask(with: origin.url())
             #expect(task.state == .suspended && task.response == nil && task.error == nil)
-            task.resume()
-            await recorder.completed.reaches(1)
+            await recorder.complete(task)
             #expect(recorder.words(task) == (count == 0 ? "response complete" : "response data complete"))
             #expect(recorder.record(task).data == Data(repeating: 0x61, count: count))
             #expect(recorder.record(task).errors == [nil])
@@ -53,13 +52,11 @@ struct DelegateRows {
 
     @Test("cancelling all operations of the queue loses no call (checklist 170)")
     func cancelledQueue() async throws {
-        try await withHTTPTestServer { origin in
-            origin.route("/") { _ in .ok("hello") }
+        try await withHTTPTestServer(answering: "hello") { origin in
             let recorder = Recorder()
             let session = recorder.session()
             session.delegateQueue.isSuspended = true
-            let task = session.dataTask(with: origin.url())
-            task.resume()
+            let task = session.dataTask(with: origin.url()).resumed()
             try await origin.wait { $0.answered == 1 }
             session.delegateQueue.cancelAllOperations()
             session.delegateQueue.isSuspended = false
@@ -97,10 +94,9 @@ struct DelegateRows {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.repeated(count: 3_000_000)) }
             let session = URLSession(configuration: .default)
-            let task = session.dataTask(with: origin.url())
-            task.resume()
+            let task = session.dataTask(with: origin.url()).resumed()
             try await origin.wait { $0.answered == 1 }
-            try await eventually(task.state, of: .library) { $0 == .completed }
+            try await task.eventually(.completed)
             #expect(task.countOfBytesReceived == 3_000_000)
             session.invalidateAndCancel()
         }
@@ -111,20 +107,14 @@ struct DelegateRows {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.repeated(count: 20_000_000)) }
             let recorder = Recorder()
-            let answers = Box<@Sendable (URLSession.ResponseDisposition) -> Void>()
-            let asked = Counter()
-            recorder.onResponse = { _, _, answer in
-                answers.add(answer)
-                asked.add()
-            }
+            let (held, asked) = recorder.holdResponses()
             let session = recorder.session()
-            let task = session.dataTask(with: origin.url())
-            task.resume()
+            let task = session.dataTask(with: origin.url()).resumed()
             await asked.reaches(1)
             try await Task.sleep(for: .milliseconds(50))
             #expect(recorder.words(task) == "response")
             #expect(task.countOfBytesReceived <= 1 << 20 && task.state == .running)
-            answers.all.first?(.allow)
+            held.answer(.allow)
             await recorder.completed.reaches(1)
             #expect(recorder.record(task).data.count == 20_000_000)
             await recorder.expectOrder(session)
@@ -144,8 +134,7 @@ struct DelegateRows {
             }
             let session = recorder.session()
             let task = session.dataTask(with: origin.url())
-            task.resume()
-            await recorder.completed.reaches(1)
+            await recorder.complete(task)
             #expect(recorder.words(task) == "response complete")
             #expect(recorder.record(task).errors.map { $0?.code } == [.cancelled])
             await recorder.expectOrder(session)
@@ -166,8 +155,7 @@ struct DelegateRows {
             }
             let session = recorder.session()
             let task = session.dataTask(with: origin.url())
-            task.resume()
-            await recorder.completed.reaches(1)
+            await recorder.complete(task)
             #expect(recorder.record(task).data.count == 30_000_000)
             #expect(largest.all.max() ?? 0 <= 1 << 20)
             #expect(behind.all.max() ?? 0 <= 1 << 20)
@@ -186,8 +174,7 @@ struct DelegateRows {
             request.httpBody = Data(count: 2_000_000)
             let task = session.dataTask(with: request)
             #expect(task.countOfBytesExpectedToSend == 2_000_000)
-            task.resume()
-            await recorder.completed.reaches(1)
+            await recorder.complete(task)
             #expect(recorder.words(task) == "sent response data complete")
             #expect(
                 String(decoding: recorder.record(task).data, as: UTF8.self)

@@ -192,11 +192,9 @@ extension DelegateTableRows {
                     body: .repeated(count: 1000))
             }
             let session = session(delegate)
-            let first = session.downloadTask(with: origin.url())
-            first.resume()
-            try await eventually(
-                delegate.calls.all.last == "written" && first.countOfBytesReceived == 1000, of: .library
-            ) { $0 }
+            let first = session.downloadTask(with: origin.url()).resumed()
+            try await first.received(1000)
+            try await delegate.calls.wait { $0.last == "written" }
             let data = try #require(await first.cancelByProducingResumeData())
             await delegate.calls.done.reaches(1)
             origin.removeFaults()
@@ -219,8 +217,7 @@ extension DelegateTableRows {
             var request = URLRequest(url: origin.url("/files"))
             request.httpMethod = "POST"
             let cut = first.uploadTask(withStreamedRequest: request)
-            cut.resume()
-            await recorder.completed.reaches(1)
+            await recorder.complete(cut)
             let data = try #require((recorder.record(cut).errors.last ?? nil)?.uploadTaskResumeData)
             await recorder.expectOrder(first)
             let session = session(delegate)
@@ -252,8 +249,7 @@ extension DelegateTableRows {
         try await withHTTPTestServer { origin in
             origin.webSocket("/", .echo)
             let session = session(delegate)
-            let task = session.webSocketTask(with: origin.url())
-            task.resume()
+            let task = session.webSocketTask(with: origin.url()).resumed()
             try await task.send(.string("hello"))
             _ = try await task.receive()
             task.cancel(with: .goingAway, reason: nil)
@@ -269,14 +265,13 @@ extension DelegateTableRows {
         let configuration = URLSessionConfiguration.ephemeral
         configuration.adjust { $0.networkMonitor = NetworkMonitor(networks) }
         let session = URLSession(configuration: configuration, delegate: delegate, delegateQueue: nil)
-        let task = session.streamTask(withHostName: "127.0.0.1", port: Int(listener.address.port))
-        task.resume()
+        let task = session.streamTask(withHostName: "127.0.0.1", port: Int(listener.address.port)).resumed()
         task.closeWrite()
         let peer = try await StreamPeer(listener)
         defer { peer.close() }
         let text = try await peer.text()
         #expect(text.isEmpty)
-        try await eventually(networks.open, of: .library) { $0 == 1 }
+        try await networks.wait { $0.open == 1 }
         networks.reach(by: .ipv4((10, 0, 0, 7), port: 0))
         let link = RouteBytes.link(2, "eth0")
         networks.change(telling: [link]) {

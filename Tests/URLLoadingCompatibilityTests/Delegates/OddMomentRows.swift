@@ -43,8 +43,7 @@ struct OddMomentRows {
 
     @Test("the delegate passed to an async method applies to its task only")
     func delegateOfOneTask() async throws {
-        try await withHTTPTestServer { origin in
-            origin.route("/") { _ in .ok("in") }
+        try await withHTTPTestServer(answering: "in") { origin in
             let session = URLSession(configuration: .ephemeral)
             let delegate = Curious()
             _ = try await session.data(from: origin.url(), delegate: delegate)
@@ -78,8 +77,7 @@ struct OddMomentRows {
 
     @Test("adding a field to a redirect keeps the body of an upload (checklist 59)")
     func bodyOfAnother() async throws {
-        try await withHTTPTestServer { origin in
-            Self.uploads(origin)
+        try await withHTTPTestServer(serving: Self.uploads) { origin in
             let recorder = Self.adding()
             let session = recorder.session()
             recorder.onBody = { _, answer in answer(InputStream(data: Data("stream".utf8))) }
@@ -103,8 +101,7 @@ struct OddMomentRows {
 
     @Test("a request changed to GET by a redirect has no body stream (checklist 59)", arguments: [false, true])
     func bodyLeftBehind(_ isUpload: Bool) async throws {
-        try await withHTTPTestServer { origin in
-            Self.uploads(origin)
+        try await withHTTPTestServer(serving: Self.uploads) { origin in
             let proposals = Box<URLRequest>()
             let recorder = Self.adding(proposals)
             let session = recorder.session()
@@ -113,8 +110,7 @@ struct OddMomentRows {
             request.httpMethod = "POST"
             if !isUpload { request.httpBodyStream = InputStream(data: Data("first".utf8)) }
             let task = isUpload ? session.uploadTask(withStreamedRequest: request) : session.dataTask(with: request)
-            task.resume()
-            await recorder.completed.reaches(1)
+            await recorder.complete(task)
             #expect(proposals.all.first?.httpBodyStream == nil && task.currentRequest?.httpBodyStream == nil)
             #expect(String(decoding: recorder.record(task).data, as: UTF8.self) == "GET  yes")
             await recorder.expectOrder(session)
@@ -140,8 +136,7 @@ struct OddMomentRows {
 
     @Test("the request that replaced a delayed one has its questions answered")
     func questionsOfAnother() async throws {
-        try await withHTTPTestServer { origin in
-            Self.uploads(origin)
+        try await withHTTPTestServer(serving: Self.uploads) { origin in
             let delegate = Late(origin.url("/see"))
             let done = Counter()
             let session = URLSession(configuration: .ephemeral, delegate: delegate, delegateQueue: nil)
@@ -192,7 +187,7 @@ struct OddMomentRows {
             task.countOfBytesClientExpectsToSend = .max
             let progress = task.progress
             task.resume()
-            try await eventually(task.response != nil || done.value > 0, of: .library) { $0 }
+            try await eventually(task.response != nil || done.value > 0) { $0 }
             task.cancel()
             await done.reaches(1)
             #expect(progress.totalUnitCount >= -1)
@@ -220,8 +215,7 @@ struct OddMomentRows {
 
     @Test("streams that block delay neither files nor the end of their own tasks")
     func stuckStreams() async throws {
-        try await withHTTPTestServer { origin in
-            origin.route("/") { _ in .ok("in") }
+        try await withHTTPTestServer(answering: "in") { origin in
             let gate = DispatchSemaphore(value: 0)
             let reads = Counter()
             defer { gate.signal() }

@@ -56,8 +56,7 @@ struct PartRows {
     private func load(_ viewer: Viewer, _ url: URL) async -> URLSessionDataTask {
         let session = URLLoadingCompatibility.URLSession(
             configuration: .ephemeral, delegate: viewer, delegateQueue: nil)
-        let task = session.dataTask(with: url)
-        task.resume()
+        let task = session.dataTask(with: url).resumed()
         await viewer.done.reaches(1)
         session.finishTasksAndInvalidate()
         return task
@@ -127,8 +126,7 @@ struct PartRows {
             viewer.onResponse = { number, give in if number < 50 { give(.allow) } else { kept.keep(give) } }
             let session = URLLoadingCompatibility.URLSession(
                 configuration: .ephemeral, delegate: viewer, delegateQueue: nil)
-            let task = session.dataTask(with: origin.url())
-            task.resume()
+            let task = session.dataTask(with: origin.url()).resumed()
             await viewer.asked.reaches(50)
             try await Task.sleep(for: .milliseconds(20))
             #expect(viewer.asked.value == 50 && task.countOfBytesReceived < 20_000_000)

@@ -35,8 +35,7 @@ struct QueueOrderRows {
 
     @Test("a block that the delegate adds to the queue before it allows a response runs before the data")
     func allowed() async throws {
-        try await withHTTPTestServer { origin in
-            origin.route("/") { _ in .ok("hello") }
+        try await withHTTPTestServer(answering: "hello") { origin in
             let queues = Queues()
             let words = Box<String>()
             let recorder = Recorder()
@@ -57,9 +56,7 @@ struct QueueOrderRows {
     @Test("a block that the delegate adds to the queue with a piece of data runs before the next call")
     func pieces() async throws {
         let clock = ManualClock()
-        var configuration = HTTPTestServer.Configuration()
-        configuration.clock = clock
-        try await withHTTPTestServer(configuration) { origin in
+        try await withHTTPTestServer(.init(clock: clock)) { origin in
             origin.route("/", faults: [.init(.responseBody(after: 5), .delay(.seconds(1)))]) { _ in .ok("hello, world")
             }
             let queues = Queues()
@@ -102,7 +99,7 @@ struct QueueOrderRows {
             let task = session.dataTask(with: origin.url())
             let release = await queues.hold()
             task.resume()
-            try await eventually(task.countOfBytesReceived, of: .library) { $0 >= 5 }
+            try await task.received(5)
             try await Task.sleep(for: .milliseconds(20))
             queues.serial.async { words.add("block") }
             task.cancel()
@@ -118,8 +115,7 @@ struct QueueOrderRows {
         "a task begun after a block was added ends after the block, even if another task of its session was queued"
     )
     func two() async throws {
-        try await withHTTPTestServer { origin in
-            origin.route("/") { _ in .ok("hello") }
+        try await withHTTPTestServer(answering: "hello") { origin in
             let queues = Queues()
             let words = Box<String>()
             let session = URLSession(configuration: .ephemeral, delegate: nil, delegateQueue: queues.operations)
@@ -170,9 +166,8 @@ struct QueueOrderRows {
             let received = Counter()
             recorder.onComplete = { _, _ in words.add("complete") }
             let session = recorder.session()
-            let task = session.downloadTask(with: origin.url())
-            task.resume()
-            try await eventually(task.countOfBytesReceived, of: .library) { $0 > 0 }
+            let task = session.downloadTask(with: origin.url()).resumed()
+            try await task.received()
             task.cancel { [self] _ in
                 note(words, session)
                 received.add()

@@ -4,6 +4,7 @@ import Foundation
 import Testing
 import URLLoading
 import URLLoadingCompatibility
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -22,16 +23,14 @@ struct RedirectRows {
     private static func load(
         _ change: (inout URLRequest) -> Void = { _ in }, _ answer: @escaping Recorder.Redirecter
     ) async throws -> (text: String, words: String, error: URLError?, task: URLSessionTask, paths: [String]) {
-        try await withHTTPTestServer { origin in
-            Self.routes(origin)
+        try await withHTTPTestServer(serving: Self.routes) { origin in
             let recorder = Recorder()
             recorder.onRedirect = answer
             let session = recorder.session()
             var request = URLRequest(url: origin.url("/from"))
             change(&request)
             let task = session.dataTask(with: request)
-            task.resume()
-            await recorder.completed.reaches(1)
+            await recorder.complete(task)
             await recorder.expectOrder(session)
             let record = recorder.record(task)
             let text = String(decoding: record.data, as: UTF8.self)
@@ -105,8 +104,7 @@ struct RedirectRows {
         "a handler dropped, or called twice, is reported; a dropped handler cancels the task (checklist 55)",
         arguments: ["dropped redirect", "dropped response", "again redirect", "again response"])
     func misuse(_ what: String) async throws {
-        try await withHTTPTestServer { origin in
-            Self.routes(origin)
+        try await withHTTPTestServer(serving: Self.routes) { origin in
             let recorder = Recorder()
             recorder.onRedirect = { _, _, request, answer in
                 if what != "dropped redirect" { answer(request) }
@@ -119,8 +117,7 @@ struct RedirectRows {
             let session = recorder.session()
             let task = session.dataTask(with: origin.url("/from"))
             let reports = MisuseReports(task)
-            task.resume()
-            await recorder.completed.reaches(1)
+            await recorder.complete(task)
             let isDropped = what.hasPrefix("dropped")
             let error = recorder.record(task).errors.first ?? nil
             #expect(error?.code == (isDropped ? .cancelled : nil))
@@ -137,15 +134,9 @@ struct RedirectRows {
 
     @Test("a handler dropped after the end of its task is not reported (checklist 55)")
     func keptTooLong() async throws {
-        try await withHTTPTestServer { origin in
-            Self.routes(origin)
+        try await withHTTPTestServer(serving: Self.routes) { origin in
             let recorder = Recorder()
-            let kept = Lockbox()
-            let asked = Counter()
-            recorder.onResponse = { _, _, answer in
-                kept.keep(answer)
-                asked.add()
-            }
+            let (kept, asked) = recorder.holdResponses()
             let session = recorder.session()
             let task = session.dataTask(with: origin.url("/to"))
             let reports = MisuseReports(task)

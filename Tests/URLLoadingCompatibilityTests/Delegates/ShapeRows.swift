@@ -44,13 +44,11 @@ struct ShapeRows {
         ]
         #expect(narrowed.allSatisfy { $0 === all && Self.asSession($0) === all })
 
-        try await withHTTPTestServer { origin in
-            origin.route("/") { _ in .ok("hello") }
+        try await withHTTPTestServer(answering: "hello") { origin in
             let narrow = OfSession()
             let wide = OfTasks()
             let quiet = URLSession(configuration: .ephemeral, delegate: narrow, delegateQueue: nil)
-            let task = quiet.dataTask(with: origin.url())
-            task.resume()
+            let task = quiet.dataTask(with: origin.url()).resumed()
             quiet.finishTasksAndInvalidate()
             await narrow.invalidated.reaches(1)
             #expect(task.state == .completed && task.error == nil && task.countOfBytesReceived == 5)
@@ -64,21 +62,6 @@ struct ShapeRows {
     }
 
     // MARK: Checklist 12
-
-    private static func hooks(_ origin: HTTPTestServer) {
-        origin.route("/locked") { request in
-            guard request.headers[.authorization] != nil else {
-                return .status(
-                    .unauthorized, headers: [.wwwAuthenticate: "Basic realm=\"r\""], body: .bytes(Array("no".utf8)))
-            }
-            return .ok("in")
-        }
-        origin.route("/image") { _ in .ok("png", headers: [.contentType: "image/png"]) }
-        origin.route("/page") { _ in .ok("html", headers: [.contentType: "text/html"]) }
-        origin.route("/count") { .ok("\($0.bodyCount)") }
-        origin.route("/kept") { _ in .ok("kept", headers: [.cacheControl: "max-age=60"]) }
-        origin.route("/from") { _ in .redirect("/page") }
-    }
 
     /// Restricts and answers in all six methods.
     private static func restricting() -> Recorder {
@@ -101,7 +84,7 @@ struct ShapeRows {
     )
     func delegated() async throws {
         try await withHTTPTestServer { origin in
-            Self.hooks(origin)
+            origin.routeDecisions()
             let recorder = Self.restricting()
             let files = Box<Data>()
             recorder.onFile = { _, url in if let data = try? Data(contentsOf: url) { files.add(data) } }
@@ -133,7 +116,7 @@ struct ShapeRows {
     @Test("without a delegate each of these follows the library's default (checklist 12, 11)")
     func undelegated() async throws {
         try await withHTTPTestServer { origin in
-            Self.hooks(origin)
+            origin.routeDecisions()
             let session = URLSession(configuration: .ephemeral)
             func load(_ path: String) async -> (String, Int) {
                 let result = await session.result(URLRequest(url: origin.url(path)))
@@ -152,9 +135,8 @@ struct ShapeRows {
             // Checklist 126: there is no delegate to provide the stream.
             var request = URLRequest(url: origin.url("/count"))
             request.httpMethod = "POST"
-            let task = session.uploadTask(withStreamedRequest: request)
-            task.resume()
-            try await eventually(task.state, of: .library) { $0 == .completed }
+            let task = session.uploadTask(withStreamedRequest: request).resumed()
+            try await task.eventually(.completed)
             #expect(task.error != nil && !origin.requests.contains { $0.path == "/count" })
             session.invalidateAndCancel()
         }
@@ -192,8 +174,7 @@ struct ShapeRows {
             let sent = Data((0..<50_000).map { UInt8(truncatingIfNeeded: $0) })
             let back = Data(sent.reversed())
             let upload = session.uploadTask(with: request, from: sent)
-            upload.resume()
-            await recorder.completed.reaches(1)
+            await recorder.complete(upload)
             #expect(recorder.words(upload) == "sent response data complete" && recorder.record(upload).data == back)
             #expect(upload.countOfBytesSent == 50_000 && upload.countOfBytesReceived == 50_000)
             #expect((upload.response as? HTTPURLResponse)?.statusCode == 200)
@@ -230,8 +211,7 @@ struct ShapeRows {
             }
             let session = recorder.session()
             for (number, path) in ["/left", "/opened", "/moved"].enumerated() {
-                let task = session.downloadTask(with: origin.url(path))
-                task.resume()
+                let task = session.downloadTask(with: origin.url(path)).resumed()
                 await recorder.completed.reaches(number + 1)
                 #expect(recorder.words(task) == "written file complete")
             }
@@ -252,17 +232,11 @@ struct ShapeRows {
     )
     func anyThread() async throws {
         try await withHTTPTestServer { origin in
-            Self.hooks(origin)
+            origin.routeDecisions()
             let recorder = Recorder()
-            let answers = Box<@Sendable (URLSession.ResponseDisposition) -> Void>()
-            let asked = Counter()
-            recorder.onResponse = { _, _, answer in
-                answers.add(answer)
-                asked.add()
-            }
+            let (held, asked) = recorder.holdResponses()
             let session = recorder.session()
-            let task = session.dataTask(with: origin.url("/page"))
-            task.resume()
+            let task = session.dataTask(with: origin.url("/page")).resumed()
             await asked.reaches(1)
             let busy = DispatchSemaphore(value: 0)
             let began = Counter()
@@ -273,11 +247,11 @@ struct ShapeRows {
             await began.reaches(1)
             let answered = Counter()
             Thread.detachNewThread {
-                answers.all.first?(.allow)
+                held.answer(.allow)
                 answered.add()
             }
             await answered.reaches(1)
-            try await eventually(task.countOfBytesReceived == 4, of: .library) { $0 }
+            try await task.received(4)
             #expect(recorder.words(task) == "response")
             busy.signal()
             await recorder.completed.reaches(1)

@@ -109,8 +109,7 @@ struct ProtocolRows {
         #expect(tasks.prefix(3).allSatisfy { recorder.words($0) == "response data complete" })
         #expect(recorder.words(tasks[3]) == "body response data complete")
         let download = session.downloadTask(with: target)
-        download.resume()
-        await recorder.completed.reaches(5)
+        await recorder.complete(download, number: 5)
         #expect(files.all == [Data("GET  yes".utf8)] && recorder.words(download) == "written file complete")
         let (data, response) = try await session.data(from: target)
         #expect(data == Data("GET  yes".utf8) && (response as? HTTPURLResponse)?.statusCode == 200)
@@ -211,8 +210,7 @@ struct ProtocolRows {
 
     @Test("a protocol may forward its request to a load of its own (checklist 114)")
     func passing() async throws {
-        try await withHTTPTestServer { origin in
-            origin.route("/") { _ in .ok("from the web") }
+        try await withHTTPTestServer(answering: "from the web") { origin in
             ScriptedProtocol.script("127.0.0.1.passing.test") { _ in }
             let inner = URLSession(configuration: configuration())
             let target = origin.url()
@@ -262,8 +260,7 @@ struct ProtocolRows {
         }
         let session = session(recorder)
         let task = session.dataTask(with: try url("http://from.test/"))
-        task.resume()
-        await recorder.completed.reaches(1)
+        await recorder.complete(task)
         #expect(seen.all == ["302 http://to.test/x"] && recorder.words(task) == "redirect response data complete")
         #expect(recorder.record(task).data == Data("there kept".utf8) && task.currentRequest?.url?.host == "to.test")
         // A redirect status delivered as a response is a response.
@@ -271,8 +268,7 @@ struct ProtocolRows {
             $0.answer("moved", status: 302, fields: ["Location": "http://to.test/"])
         }
         let moved = session.dataTask(with: try url("http://moved.test/"))
-        moved.resume()
-        await recorder.completed.reaches(2)
+        await recorder.complete(moved, number: 2)
         #expect(
             (moved.response as? HTTPURLResponse)?.statusCode == 302 && recorder.words(moved) == "response data complete"
         )
@@ -311,17 +307,14 @@ struct ProtocolRows {
             begun.add()
         }
         let recorder = Recorder()
-        let pieces = Counter()
-        recorder.onData = { _, _ in pieces.add() }
+        let pieces = recorder.countPieces()
         let session = session(recorder)
-        let silent = session.dataTask(with: try url("http://silent.test/"))
-        silent.resume()
+        let silent = session.dataTask(with: try url("http://silent.test/")).resumed()
         await begun.reaches(1)
         silent.cancel()
         await recorder.completed.reaches(1)
         await ScriptedProtocol.stops("silent.test").reaches(1)
-        let stalls = session.dataTask(with: try url("http://stalls.test/"))
-        stalls.resume()
+        let stalls = session.dataTask(with: try url("http://stalls.test/")).resumed()
         await pieces.reaches(1)
         stalls.cancel()
         await recorder.completed.reaches(2)
@@ -348,15 +341,9 @@ struct ProtocolRows {
             loader.client?.urlProtocolDidFinishLoading(loader)
         }
         let recorder = Recorder()
-        let held = Lockbox()
-        let asked = Counter()
-        recorder.onResponse = { _, _, answer in
-            held.keep(answer)
-            asked.add()
-        }
+        let (held, asked) = recorder.holdResponses()
         let session = session(recorder)
-        let task = session.dataTask(with: try url("http://large.test/"))
-        task.resume()
+        let task = session.dataTask(with: try url("http://large.test/")).resumed()
         await asked.reaches(1)
         await pieces.reaches(4)
         try await Task.sleep(for: .milliseconds(5))
@@ -364,8 +351,7 @@ struct ProtocolRows {
         held.answer(.allow)
         await recorder.completed.reaches(1)
         #expect(recorder.record(task).data.count == 64 * size)
-        let other = session.dataTask(with: try url("http://large.test/"))
-        other.resume()
+        let other = session.dataTask(with: try url("http://large.test/")).resumed()
         await asked.reaches(2)
         other.cancel()
         held.keep(nil)
@@ -445,8 +431,7 @@ struct ProtocolRows {
         }
         let session = session(recorder)
         let task = session.dataTask(with: try url("http://\(host)/"))
-        task.resume()
-        await recorder.completed.reaches(1)
+        await recorder.complete(task)
         let body = String(decoding: recorder.record(task).data, as: UTF8.self)
         #expect(body == ["user ada", "without", "default", "", "rejected", "user ada"][which])
         #expect(recorder.words(task).hasPrefix("challenge"))
@@ -500,7 +485,7 @@ struct ProtocolRows {
         let session = URLSession(configuration: configuration())
         _ = await session.result(URLRequest(url: try url("http://leaks.test/")))
         await given.reaches(1)
-        try await eventually(seen.loader == nil, of: .library) { $0 }
+        try await eventually(seen.loader == nil) { $0 }
         session.invalidateAndCancel()
     }
 }

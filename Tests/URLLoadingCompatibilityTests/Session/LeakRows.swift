@@ -81,8 +81,7 @@ struct LeakRows {
         arguments: Kind.allCases,
         Ending.allCases)
     func gone(_ kind: Kind, _ ending: Ending) async throws {
-        try await withHTTPTestServer { origin in
-            Self.routes(origin)
+        try await withHTTPTestServer(serving: Self.routes) { origin in
             weak var session: URLSession?
             weak var task: URLSessionTask?
             weak var delegate: Delegate?
@@ -124,7 +123,7 @@ struct LeakRows {
                 await done.reaches(2)
             }
             try await run()
-            try await eventually(session == nil && task == nil && delegate == nil, of: .library) { $0 }
+            try await eventually(session == nil && task == nil && delegate == nil) { $0 }
             origin.releaseStalls()
             try await origin.wait { $0.open == 0 }
         }
@@ -137,8 +136,7 @@ struct LeakRows {
 struct ClassicKindsStressTests {
     @Test("64 threads create, resume, use, cancel and invalidate tasks of every kind at once")
     func storm() async throws {
-        try await withHTTPTestServer { origin in
-            LeakRows.routes(origin)
+        try await withHTTPTestServer(serving: LeakRows.routes) { origin in
             let over = Counter()
             let sessions = 16
             let rounds = 4

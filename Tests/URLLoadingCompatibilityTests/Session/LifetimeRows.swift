@@ -18,8 +18,7 @@ struct LifetimeRows {
 
     @Test("invalidateAndCancel cancels every task; didBecomeInvalid is the last call, made once (checklist 14, 16)")
     func invalidateAndCancel() async throws {
-        try await withHTTPTestServer { origin in
-            Self.stalling(origin)
+        try await withHTTPTestServer(serving: Self.stalling) { origin in
             let recorder = Recorder()
             let session = recorder.session { $0.httpMaximumConnectionsPerHost = 3 }
             let tasks = (0..<10).map { _ in session.dataTask(with: origin.url("/stall")) }
@@ -41,8 +40,7 @@ struct LifetimeRows {
 
     @Test("finishTasksAndInvalidate lets tasks finish, including those resumed later (checklist 15, 16)")
     func finishTasks() async throws {
-        try await withHTTPTestServer { origin in
-            Self.stalling(origin)
+        try await withHTTPTestServer(serving: Self.stalling) { origin in
             let recorder = Recorder()
             let session = recorder.session()
             let running = session.dataTask(with: origin.url())
@@ -69,9 +67,8 @@ struct LifetimeRows {
             await recorder.expectOrder(session)
             let result = await session.result(URLRequest(url: origin.url()))
             #expect(result.error?.code == .cancelled)
-            let task = session.dataTask(with: origin.url())
-            task.resume()
-            try await eventually(task.state, of: .library) { $0 == .completed }
+            let task = session.dataTask(with: origin.url()).resumed()
+            try await task.eventually(.completed)
             #expect((task.error as? URLError)?.code == .cancelled && recorder.words(task).isEmpty)
             #expect(origin.counts.accepted == 0)
         }
@@ -79,8 +76,7 @@ struct LifetimeRows {
 
     @Test("the session retains its delegate until didBecomeInvalid has returned (checklist 13)")
     func delegateReleased() async throws {
-        try await withHTTPTestServer { origin in
-            Self.stalling(origin)
+        try await withHTTPTestServer(serving: Self.stalling) { origin in
             weak var delegate: Recorder?
             let session: URLSession
             let completed: Counter
@@ -95,15 +91,14 @@ struct LifetimeRows {
             #expect(delegate != nil && session.delegate === delegate)
             session.finishTasksAndInvalidate()
             await invalidated.reaches(1)
-            try await eventually(delegate == nil, of: .library) { $0 }
+            try await eventually(delegate == nil) { $0 }
             #expect(session.delegate == nil)
         }
     }
 
     @Test("a session without references lets its tasks finish, then everything is released", arguments: [false, true])
     func dropped(_ hasHandler: Bool) async throws {
-        try await withHTTPTestServer { origin in
-            Self.stalling(origin)
+        try await withHTTPTestServer(serving: Self.stalling) { origin in
             weak var session: URLSession?
             weak var delegate: Recorder?
             weak var task: URLSessionTask?
@@ -125,15 +120,14 @@ struct LifetimeRows {
                 }
             }
             await ended.reaches(1)
-            try await eventually(session == nil && delegate == nil && task == nil, of: .library) { $0 }
+            try await eventually(session == nil && delegate == nil && task == nil) { $0 }
             try await origin.wait { $0.open == 0 }
         }
     }
 
     @Test("objects captured by a handler are released after its call")
     func handlerReleased() async throws {
-        try await withHTTPTestServer { origin in
-            Self.stalling(origin)
+        try await withHTTPTestServer(serving: Self.stalling) { origin in
             let session = URLSession(configuration: .default)
             weak var held: Counter?
             let task: URLSessionDataTask
@@ -144,7 +138,7 @@ struct LifetimeRows {
             }
             #expect(held != nil)
             task.resume()
-            try await eventually(held == nil, of: .library) { $0 }
+            try await eventually(held == nil) { $0 }
             #expect(task.state == .completed)
             session.invalidateAndCancel()
         }
@@ -175,8 +169,7 @@ struct LifetimeRows {
             }
             recorder.onComplete = { _, task in act("complete", task) }
             let task = session.dataTask(with: origin.url())
-            task.resume()
-            await recorder.completed.reaches(1)
+            await recorder.complete(task)
             if invalidates { await recorder.invalidated.reaches(1) }
             let record = recorder.record(task)
             #expect(record.errors.map { $0?.code } == [word == "complete" ? nil : .cancelled])
@@ -189,8 +182,7 @@ struct LifetimeRows {
 
     @Test("the shared session loads, and cannot be invalidated (checklist 6)")
     func shared() async throws {
-        try await withHTTPTestServer { origin in
-            Self.stalling(origin)
+        try await withHTTPTestServer(serving: Self.stalling) { origin in
             URLSession.shared.invalidateAndCancel()
             URLSession.shared.finishTasksAndInvalidate()
             let result = await URLSession.shared.result(URLRequest(url: origin.url()))
@@ -200,8 +192,7 @@ struct LifetimeRows {
 
     @Test("getAllTasks returns the tasks that are not over")
     func allTasks() async throws {
-        try await withHTTPTestServer { origin in
-            Self.stalling(origin)
+        try await withHTTPTestServer(serving: Self.stalling) { origin in
             let session = URLSession(configuration: .default)
             let first = session.dataTask(with: origin.url("/stall"))
             let second = session.dataTask(with: origin.url())
@@ -214,7 +205,7 @@ struct LifetimeRows {
             }
             #expect(given == [first, second])
             second.cancel()
-            try await eventually(second.state, of: .library) { $0 == .completed }
+            try await second.eventually(.completed)
             let left = await session.allTasks
             #expect(left == [first] && first.taskIdentifier != second.taskIdentifier)
             session.invalidateAndCancel()

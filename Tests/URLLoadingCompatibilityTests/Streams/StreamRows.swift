@@ -60,8 +60,7 @@ struct StreamRows {
         let listener = try SocketListener(.ipv4((127, 0, 0, 1), port: 0))
         let delegate = Listener()
         let session = delegate.session()
-        let task = session.streamTask(withHostName: "127.0.0.1", port: Int(listener.address.port))
-        task.resume()
+        let task = session.streamTask(withHostName: "127.0.0.1", port: Int(listener.address.port)).resumed()
         let peer = try await StreamPeer(listener)
         do {
             _ = try await task.readData(ofMinLength: 1, maxLength: 1, timeout: 0.02)
@@ -103,9 +102,8 @@ struct StreamRows {
                 && words.enumerated().allSatisfy { $0 % 2 == 0 ? $1 == "metrics" : $1.hasPrefix("complete -100") })
         session.finishTasksAndInvalidate()
         await delegate.heard.reaches(7)
-        let late = session.streamTask(withHostName: "127.0.0.1", port: port)
-        late.resume()
-        try await eventually(late.state, of: .library) { $0 == .completed }
+        let late = session.streamTask(withHostName: "127.0.0.1", port: port).resumed()
+        try await late.eventually(.completed)
     }
 
     @Test("TLS starts in mid-stream after pending operations; the session's delegate decides about the server")
@@ -117,8 +115,7 @@ struct StreamRows {
         let delegate = Listener()
         delegate.trustsAll = true
         let session = delegate.session()
-        let task = session.streamTask(withHostName: "127.0.0.1", port: Int(listener.address.port))
-        task.resume()
+        let task = session.streamTask(withHostName: "127.0.0.1", port: Int(listener.address.port)).resumed()
         let got = Counter()
         task.write(Data("STARTTLS".utf8), timeout: 0) { _ in }
         task.readData(ofMinLength: 2, maxLength: 2, timeout: 0) { data, _, _ in if data == Data("go".utf8) { got.add() }

@@ -42,8 +42,7 @@ struct WebSocketRows {
         "messages go in both directions, in the order of the calls; didOpen, didClose, metrics and complete follow"
     )
     func echo() async throws {
-        try await withHTTPTestServer { origin in
-            Self.routes(origin)
+        try await withHTTPTestServer(serving: Self.routes) { origin in
             let delegate = Listener()
             let session = delegate.session()
             let socket = session.webSocketTask(with: origin.url("/echo"), protocols: ["chat.v2", "chat.v1"])
@@ -85,12 +84,10 @@ struct WebSocketRows {
 
     @Test("the server's close frame is reported, with its code and reason")
     func closed() async throws {
-        try await withHTTPTestServer { origin in
-            Self.routes(origin)
+        try await withHTTPTestServer(serving: Self.routes) { origin in
             let delegate = Listener()
             let session = delegate.session()
-            let socket = session.webSocketTask(with: origin.url("/leave"))
-            socket.resume()
+            let socket = session.webSocketTask(with: origin.url("/leave")).resumed()
             let message = try await socket.receive()
             #expect(message.words == "string bye")
             await #expect(throws: URLError.self) { _ = try await socket.receive() }
@@ -105,8 +102,7 @@ struct WebSocketRows {
         "a response that does not switch protocols fails the task and all its waiting calls",
         arguments: ["/none", "/missing"])
     func refused(_ path: String) async throws {
-        try await withHTTPTestServer { origin in
-            Self.routes(origin)
+        try await withHTTPTestServer(serving: Self.routes) { origin in
             let delegate = Listener()
             let session = delegate.session()
             let socket = session.webSocketTask(with: origin.url(path))
@@ -126,8 +122,7 @@ struct WebSocketRows {
         "a message beyond maximumMessageSize ends the socket; a limit raised while it is open admits it",
         arguments: [false, true])
     func limit(_ isRaised: Bool) async throws {
-        try await withHTTPTestServer { origin in
-            Self.routes(origin)
+        try await withHTTPTestServer(serving: Self.routes) { origin in
             let delegate = Listener()
             let session = delegate.session()
             let socket = session.webSocketTask(with: origin.url("/large"))
@@ -153,8 +148,7 @@ struct WebSocketRows {
         "cancel ends the socket and its waiting calls; invalidateAndCancel does as well", arguments: [false, true],
         [false, true])
     func cancelled(_ invalidates: Bool, _ isResumed: Bool) async throws {
-        try await withHTTPTestServer { origin in
-            Self.routes(origin)
+        try await withHTTPTestServer(serving: Self.routes) { origin in
             let delegate = Listener()
             let session = delegate.session()
             let socket = session.webSocketTask(with: origin.url("/silent"))
@@ -178,8 +172,7 @@ struct WebSocketRows {
 
     @Test("cancel(with:) ends a socket whose server does not read, and the sends that wait for it")
     func closedWhileSending() async throws {
-        try await withHTTPTestServer { origin in
-            Self.routes(origin)
+        try await withHTTPTestServer(serving: Self.routes) { origin in
             let clock = ManualClock()
             let delegate = Listener()
             let configuration = URLSessionConfiguration.ephemeral
@@ -189,7 +182,7 @@ struct WebSocketRows {
             let failed = Counter()
             for _ in 0..<2 { socket.send(.data(Data(count: 32 << 20))) { if $0 != nil { failed.add() } } }
             socket.resume()
-            try await eventually(socket.countOfBytesSent, of: .library) { $0 > 0 }
+            try await eventually(socket.countOfBytesSent) { $0 > 0 }
             socket.cancel(with: .normalClosure, reason: nil)
             for _ in 0..<2_000 where socket.state != .completed {
                 clock.advance(by: .seconds(1))
@@ -204,11 +197,9 @@ struct WebSocketRows {
 
     @Test("cancelling the receiving task ends the call; the next receive gets the message")
     func cancelledCall() async throws {
-        try await withHTTPTestServer { origin in
-            Self.routes(origin)
+        try await withHTTPTestServer(serving: Self.routes) { origin in
             let session = URLSession(configuration: .ephemeral)
-            let socket = session.webSocketTask(with: origin.url("/echo"))
-            socket.resume()
+            let socket = session.webSocketTask(with: origin.url("/echo")).resumed()
             let waiting = Task { try await socket.receive() }
             try await Task.sleep(for: .milliseconds(5))
             waiting.cancel()
@@ -224,15 +215,13 @@ struct WebSocketRows {
         "the handshake sends a request's fields and subprotocols, and handles redirects, challenges and cookies"
     )
     func request() async throws {
-        try await withHTTPTestServer { origin in
-            Self.routes(origin)
+        try await withHTTPTestServer(serving: Self.routes) { origin in
             origin.route("/from") { _ in .redirect("/echo") }
             let session = URLSession(configuration: .ephemeral)
             var request = URLRequest(url: origin.url("/from"))
             request.setValue("https://me.example", forHTTPHeaderField: "Origin")
             request.setValue("chat.v1", forHTTPHeaderField: "Sec-WebSocket-Protocol")
-            let socket = session.webSocketTask(with: request)
-            socket.resume()
+            let socket = session.webSocketTask(with: request).resumed()
             try await socket.send(.string("a"))
             _ = try await socket.receive()
             #expect(origin.requests.map { $0.headers["Origin"] } == ["https://me.example", "https://me.example"])

@@ -3,10 +3,12 @@
 import Foundation
 import Synchronization
 import Testing
-import URLLoadingCompatibility
+import URLLoading
 import URLLoadingIO
 import URLLoadingTestSupport
 import URLLoadingTesting
+
+@testable import URLLoadingCompatibility
 
 /// A counter that tests can await without guessing durations.
 final class Counter: Sendable {
@@ -282,6 +284,57 @@ extension Recorder {
         session.finishTasksAndInvalidate()
         await invalidated.reaches(1)
         #expect(broken == [], sourceLocation: sourceLocation)
+    }
+}
+
+extension URLSessionTask {
+    /// Resumes the task, and returns it.
+    func resumed() -> Self {
+        resume()
+        return self
+    }
+
+    /// Waits until the task is in a state. It notifies only its delegate, and of its end only: these tasks have none, or
+    /// wait for another state.
+    func eventually(_ state: State, file: StaticString = #fileID, line: UInt = #line) async throws {
+        try await URLLoadingTestSupport.eventually(self.state, file: file, line: line) { $0 == state }
+    }
+
+    /// Waits until a data or download task has received this many bytes of the body, whether its delegate was notified
+    /// of them or not.
+    func received(_ count: Int = 1, file: StaticString = #fileID, line: UInt = #line) async throws {
+        switch bridge?.state.withLock({ $0.load }) {
+        case .data(let load)?: try await load.received(count, file: file, line: line)
+        case .download(let load)?: try await load.received(count, file: file, line: line)
+        case .socket, .stream, nil: Issue.record("\(self) has no load")
+        }
+    }
+}
+
+extension Recorder {
+    /// Resumes a task, and waits for its end.
+    /// - Parameter number: the number of tasks that have ended then.
+    func complete(_ task: URLSessionTask, number: Int = 1) async {
+        task.resume()
+        await completed.reaches(number)
+    }
+
+    /// Counts the calls with data.
+    func countPieces() -> Counter {
+        let pieces = Counter()
+        onData = { _, _ in pieces.add() }
+        return pieces
+    }
+
+    /// Keeps the completion handlers of responses instead of calling them.
+    /// - Returns: the last handler, and the number of responses.
+    func holdResponses() -> (held: Lockbox, asked: Counter) {
+        let (held, asked) = (Lockbox(), Counter())
+        onResponse = { _, _, answer in
+            held.keep(answer)
+            asked.add()
+        }
+        return (held, asked)
     }
 }
 

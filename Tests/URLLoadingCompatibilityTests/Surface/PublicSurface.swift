@@ -16,8 +16,7 @@ struct PublicSurface {
 
     /// - Throws: an error with the compiler's output if it produced no graph.
     init(of module: String) async throws {
-        let folder = temporaryURL("surface")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let folder = try makeTemporaryFolder("surface")
         defer { try? FileManager.default.removeItem(at: folder) }
         try await Self.extract(module, to: folder)
         let file = try Data(contentsOf: folder.appendingPathComponent("\(module).symbols.json"))

@@ -102,7 +102,7 @@ struct BytesRows {
                 // The buffered bytes, and one piece in transit.
                 #expect(task.countOfBytesReceived < 2_000_000)
             }
-            try await eventually(task.state, of: .library) { $0 == .completed }
+            try await task.eventually(.completed)
             #expect((task.error as? URLError)?.code == .cancelled)
             try await origin.wait { $0.open == 0 }
             session.invalidateAndCancel()

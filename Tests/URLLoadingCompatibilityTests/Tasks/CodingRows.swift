@@ -91,8 +91,7 @@ struct CodingRows {
             let recorder = Recorder()
             let own = recorder.session { $0.httpAdditionalHeaders = configuration.httpAdditionalHeaders }
             let task = own.dataTask(with: request)
-            task.resume()
-            await recorder.completed.reaches(1)
+            await recorder.complete(task)
             await recorder.expectOrder(own)
             return recorder.record(task).data
         case .turned:
@@ -112,8 +111,7 @@ struct CodingRows {
                 }
             }
         case .oldDownload:
-            let folder = temporaryURL("folder")
-            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+            let folder = try makeTemporaryFolder("folder")
             defer { try? FileManager.default.removeItem(at: folder) }
             let delegate = ConnectionRows.Downloader(folder)
             Thread.detachNewThread {
@@ -130,8 +128,7 @@ struct CodingRows {
         "a coded body is decoded, even if the program sets Accept-Encoding", arguments: TaskKind.allCases,
         Asking.allCases)
     func decoded(_ kind: TaskKind, _ asking: Asking) async throws {
-        try await withHTTPTestServer { origin in
-            Self.serve(origin)
+        try await withHTTPTestServer(serving: { Self.serve($0) }) { origin in
             let data = try await Self.get(kind, asking.request(origin.url()), asking.configuration)
             #expect(data == Self.text)
         }
@@ -143,8 +140,7 @@ struct CodingRows {
             TaskKind.data, .bytes, .delegate, .download,
         ])
     func ranges(_ kind: TaskKind) async throws {
-        try await withHTTPTestServer { origin in
-            Self.serve(origin)
+        try await withHTTPTestServer(serving: { Self.serve($0) }) { origin in
             var request = URLRequest(url: origin.url())
             request.setValue("bytes=2-5", forHTTPHeaderField: "Range")
             let part = try await Self.get(kind, request, .ephemeral)

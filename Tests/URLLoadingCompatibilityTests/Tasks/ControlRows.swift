@@ -12,16 +12,14 @@ import URLLoadingWire
 struct ControlRows {
     @Test("a task sends no byte before it is resumed (checklist 33)")
     func suspendedAtFirst() async throws {
-        try await withHTTPTestServer { origin in
-            origin.route("/") { _ in .ok("hello") }
+        try await withHTTPTestServer(answering: "hello") { origin in
             let recorder = Recorder()
             let session = recorder.session()
             let task = session.dataTask(with: origin.url())
             try await Task.sleep(for: .milliseconds(20))
             #expect(origin.counts.accepted == 0 && task.state == .suspended)
             task.resume()
-            task.resume()
-            await recorder.completed.reaches(1)
+            await recorder.complete(task)
             task.resume()
             task.cancel()
             #expect(task.state == .completed && task.error == nil)
@@ -34,11 +32,9 @@ struct ControlRows {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.repeated(count: 40_000_000)) }
             let recorder = Recorder()
-            let first = Counter()
-            recorder.onData = { _, _ in first.add() }
+            let first = recorder.countPieces()
             let session = recorder.session()
-            let task = session.dataTask(with: origin.url())
-            task.resume()
+            let task = session.dataTask(with: origin.url()).resumed()
             #expect(task.state == .running)
             await first.reaches(1)
             task.suspend()
@@ -100,10 +96,9 @@ struct ControlRows {
                 let recorder = Recorder()
                 let session = recorder.session { if isTimeout { $0.timeoutIntervalForResource = 0.1 } }
                 session.delegateQueue.isSuspended = true
-                let task = session.dataTask(with: origin.url())
-                task.resume()
+                let task = session.dataTask(with: origin.url()).resumed()
                 if !isTimeout {
-                    try await eventually(task.countOfBytesReceived > 0, of: .library) { $0 }
+                    try await task.received()
                     task.cancel()
                 }
                 try await origin.wait { $0.accepted == (isTimeout ? 2 : 1) && $0.open == 0 }

@@ -66,8 +66,7 @@ struct ResumedDownloadRows {
             recorder.onFile = { _, url in if let page = try? Data(contentsOf: url) { pages.add(page) } }
             let delegated = recorder.session()
             let task = delegated.downloadTask(withResumeData: data)
-            task.resume()
-            await recorder.completed.reaches(1)
+            await recorder.complete(task)
             #expect(
                 recorder.words(task).hasSuffix("file complete") && !recorder.words(task).contains("resumed"),
                 "\(recorder.words(task))")

@@ -81,8 +81,7 @@ struct ResumedUploadRows {
             recorder.onSent = { total, expected in if expected == Int64(Self.content.count) { totals.add(total) } }
             let second = session.uploadTask(withResumeData: data)
             #expect(second.originalRequest?.url == origin.url("/files") && second.originalRequest?.httpMethod == "POST")
-            second.resume()
-            await recorder.completed.reaches(2)
+            await recorder.complete(second, number: 2)
             #expect(recorder.words(second) == "sent response data complete")
             #expect(recorder.record(second).data == Data("400000 bytes".utf8))
             Self.expectWhole(server)
@@ -140,8 +139,7 @@ struct ResumedUploadRows {
                 #expect(delegate.offsets.all == [Self.cut] && body == Data("400000 bytes".utf8))
             } else {
                 let second = session.uploadTask(withResumeData: data)
-                second.resume()
-                await recorder.completed.reaches(2)
+                await recorder.complete(second, number: 2)
                 #expect(offsets.all == [Self.cut] && recorder.words(second) == "rest sent response data complete")
             }
             Self.expectWhole(server)
@@ -166,8 +164,7 @@ struct ResumedUploadRows {
             server.inject(.init(.received(Self.cut), .stall))
             let heard = Counter()
             recorder.onInformational = { _, _ in heard.add() }
-            let first = session.uploadTask(with: Self.request(origin), from: Self.content)
-            first.resume()
+            let first = session.uploadTask(with: Self.request(origin), from: Self.content).resumed()
             await heard.reaches(1)
             try await origin.wait { $0.stalled == 1 }
             let data = try #require(await first.cancelByProducingResumeData())
@@ -193,16 +190,14 @@ struct ResumedUploadRows {
             let nothing = await unbegun.cancelByProducingResumeData()
             #expect(nothing == nil)
             server.inject(.init(.received(Self.cut), .stall))
-            let stalled = session.uploadTask(with: Self.request(origin), from: Self.content)
-            stalled.resume()
+            let stalled = session.uploadTask(with: Self.request(origin), from: Self.content).resumed()
             try await origin.wait { $0.stalled == 1 }
             stalled.cancel()
             await recorder.completed.reaches(2)
             #expect((recorder.record(stalled).errors.first ?? nil)?.uploadTaskResumeData == nil)
             origin.releaseStalls()
             let whole = session.uploadTask(with: Self.request(origin), from: Self.content)
-            whole.resume()
-            await recorder.completed.reaches(3)
+            await recorder.complete(whole, number: 3)
             #expect(recorder.record(whole).errors.first == .some(nil))
             let late = await whole.cancelByProducingResumeData()
             #expect(late == nil)
@@ -217,14 +212,12 @@ struct ResumedUploadRows {
             let recorder = Recorder()
             let session = recorder.session()
             let task = session.uploadTask(with: Self.request(origin), from: Self.content)
-            task.resume()
-            await recorder.completed.reaches(1)
+            await recorder.complete(task)
             #expect(recorder.record(task).data == Data("400000".utf8))
             var request = Self.request(origin)
             request.url = origin.url("/lost")
             let lost = session.uploadTask(with: request, from: Self.content)
-            lost.resume()
-            await recorder.completed.reaches(2)
+            await recorder.complete(lost, number: 2)
             let error = recorder.record(lost).errors.first ?? nil
             #expect(error != nil && error?.uploadTaskResumeData == nil)
             let data = await lost.cancelByProducingResumeData()
@@ -242,8 +235,7 @@ struct ResumedUploadRows {
             }
             server.inject(.init(.completed, status: .unauthorized, ["WWW-Authenticate": "Basic realm=\"x\""]))
             let task = session.uploadTask(with: Self.request(origin), from: Self.content)
-            task.resume()
-            await recorder.completed.reaches(1)
+            await recorder.complete(task)
             let data = try #require((recorder.record(task).errors.first ?? nil)?.uploadTaskResumeData)
             #expect(server.uploads.count == 2)
             let (body, _) = try await session.upload(resumeFrom: data)
@@ -258,8 +250,7 @@ struct ResumedUploadRows {
         (setting.maximumAppendSize, setting.announces) = (150_000, announces)
         try await Self.rig(setting) { server, origin, recorder, session in
             let task = session.uploadTask(with: Self.request(origin), from: Self.content)
-            task.resume()
-            await recorder.completed.reaches(1)
+            await recorder.complete(task)
             #expect(recorder.record(task).errors.first == .some(nil))
             #expect(recorder.record(task).data == Data("400000 bytes".utf8))
             #expect(server.uploads.last.map { Data($0.content) == Self.content } == true)
@@ -273,8 +264,7 @@ struct ResumedUploadRows {
         try await Self.rig(setting) { server, origin, recorder, session in
             server.inject(.init(.completed, .reset))
             let first = session.uploadTask(with: Self.request(origin), from: Self.content)
-            first.resume()
-            await recorder.completed.reaches(1)
+            await recorder.complete(first)
             let data = try #require((recorder.record(first).errors.first ?? nil)?.uploadTaskResumeData)
             let (body, response) = try await session.upload(resumeFrom: data)
             #expect((response as? HTTPURLResponse)?.statusCode == (repeats ? 200 : 204))
@@ -344,8 +334,7 @@ struct ResumedUploadRows {
                     answer(.useCredential, URLCredential(user: "u", password: "p", persistence: .none))
                 }
                 let task = session.uploadTask(withResumeData: data)
-                task.resume()
-                await recorder.completed.reaches(2)
+                await recorder.complete(task, number: 2)
                 #expect((recorder.record(task).errors.first ?? nil)?.code == .cannotOpenFile)
                 #expect(server.uploads.first?.content.count == Int(Self.cut))
             }
@@ -373,8 +362,7 @@ struct ResumedUploadRows {
         try await Self.rig(setting) { server, origin, recorder, session in
             server.inject(.init(.received(Self.cut), .reset))
             let task = session.uploadTask(with: Self.request(origin), from: Self.content)
-            task.resume()
-            await recorder.completed.reaches(1)
+            await recorder.complete(task)
             let error = recorder.record(task).errors.first ?? nil
             #expect(error != nil && error?.uploadTaskResumeData == nil)
         }

@@ -32,8 +32,7 @@ struct TransferRows {
 
     @Test("upload tasks send bytes and files; they are data tasks (checklist 32, 37, 121)")
     func uploads() async throws {
-        try await withHTTPTestServer { origin in
-            count(origin)
+        try await withHTTPTestServer(serving: count) { origin in
             let file = temporaryURL("up")
             try Data("from a file".utf8).write(to: file)
             defer { try? FileManager.default.removeItem(at: file) }
@@ -58,15 +57,13 @@ struct TransferRows {
 
     @Test("a streamed upload requests its stream, and another one when a redirect sends it again (checklist 125)")
     func streamed() async throws {
-        try await withHTTPTestServer { origin in
-            count(origin)
+        try await withHTTPTestServer(serving: count) { origin in
             origin.route("/from") { _ in .redirect("/count", status: .temporaryRedirect) }
             let recorder = Recorder()
             recorder.onBody = { _, answer in answer(InputStream(data: Data("streamed".utf8))) }
             let session = recorder.session()
             let task = session.uploadTask(withStreamedRequest: post(origin.url("/from")))
-            task.resume()
-            await recorder.completed.reaches(1)
+            await recorder.complete(task)
             #expect(
                 recorder.words(task).replacingOccurrences(of: "sent ", with: "")
                     == "body redirect body response data complete")
@@ -77,8 +74,7 @@ struct TransferRows {
 
     @Test("a request's own stream is sent once; a redirect that needs it again fails without a new one")
     func ownStream() async throws {
-        try await withHTTPTestServer { origin in
-            count(origin)
+        try await withHTTPTestServer(serving: count) { origin in
             origin.route("/from") { _ in .redirect("/count", status: .temporaryRedirect) }
             let session = URLSession(configuration: .ephemeral)
             var request = post(origin.url("/count"))
@@ -110,8 +106,7 @@ struct TransferRows {
             }
             let session = recorder.session()
             let task = session.downloadTask(with: origin.url())
-            task.resume()
-            await recorder.completed.reaches(1)
+            await recorder.complete(task)
             #expect(recorder.words(task) == "written file complete")
             #expect(contents.all == [Self.content])
             #expect(
@@ -162,10 +157,9 @@ struct TransferRows {
             let contents = Box<Data>()
             recorder.onFile = { _, url in if let data = try? Data(contentsOf: url) { contents.add(data) } }
             let session = recorder.session()
-            let first = session.downloadTask(with: origin.url())
-            first.resume()
+            let first = session.downloadTask(with: origin.url()).resumed()
             try await origin.wait { $0.stalled == 1 }
-            try await eventually(first.countOfBytesReceived, of: .library) { $0 > 0 }
+            try await first.received()
             let data = try #require(await first.cancelByProducingResumeData())
             await recorder.completed.reaches(1)
             let error = recorder.record(first).errors.first ?? nil
@@ -174,8 +168,7 @@ struct TransferRows {
             origin.removeFaults()
             origin.releaseStalls()
             let second = session.downloadTask(withResumeData: data)
-            second.resume()
-            await recorder.completed.reaches(2)
+            await recorder.complete(second, number: 2)
             #expect(recorder.words(second) == "resumed written file complete")
             #expect(contents.all == [Self.content])
             await recorder.expectOrder(session)
@@ -220,7 +213,7 @@ struct TransferRows {
                 #expect(try Data(contentsOf: file) == whole)
                 try FileManager.default.removeItem(at: file)
             }
-            try await eventually(Self.partials(marker), of: .library) { $0.isEmpty }
+            try await eventuallyFiles(Self.partials(marker).map(\.path)) { $0.isEmpty }
             session.invalidateAndCancel()
         }
     }
@@ -234,8 +227,7 @@ struct TransferRows {
 
     @Test("metrics arrive before the end, with the sent and received bytes")
     func metrics() async throws {
-        try await withHTTPTestServer { origin in
-            count(origin)
+        try await withHTTPTestServer(serving: count) { origin in
             origin.route("/from") { _ in .redirect("/count", status: .temporaryRedirect) }
             let recorder = Recorder()
             let heard = Box<URLSessionTaskMetrics>()

@@ -117,10 +117,10 @@ struct TurningRows {
             }
             let delegate = Turner()
             let session = delegate.session()
-            let task = session.dataTask(with: origin.url())
-            task.resume()
-            try await eventually((delegate.tasks.all.first?.countOfBytesReceived ?? 0) >= 900_000, of: .library) { $0 }
+            session.dataTask(with: origin.url()).resume()
+            try await delegate.tasks.wait { !$0.isEmpty }
             let download = try #require(delegate.tasks.all.first as? URLSessionDownloadTask)
+            try await download.received(900_000)
             let data = await download.cancelByProducingResumeData()
             await delegate.done.reaches(1)
             #expect(data != nil && delegate.words.all.last == "download complete -999" && delegate.content.all.isEmpty)
@@ -140,8 +140,7 @@ struct TurningRows {
         var request = URLRequest(url: try url("http://127.0.0.1:\(listener.address.port)/"))
         request.setValue("raw", forHTTPHeaderField: "Upgrade")
         request.setValue("Upgrade", forHTTPHeaderField: "Connection")
-        let task = session.dataTask(with: request)
-        task.resume()
+        let task = session.dataTask(with: request).resumed()
         let peer = try await StreamPeer(listener)
         while try await peer.text(1) != "\n" {}
         try await peer.send("HTTP/1.1 101 Switching Protocols\r\nUpgrade: raw\r\nConnection: Upgrade\r\n\r\nhello")
@@ -158,13 +157,11 @@ struct TurningRows {
 
     @Test("a response to a request without Upgrade does not become a stream, and the task fails")
     func noStream() async throws {
-        try await withHTTPTestServer { origin in
-            origin.route("/") { _ in .ok("hello") }
+        try await withHTTPTestServer(answering: "hello") { origin in
             let delegate = Turner()
             delegate.answers = .becomeStream
             let session = delegate.session()
-            let task = session.dataTask(with: origin.url())
-            task.resume()
+            let task = session.dataTask(with: origin.url()).resumed()
             await delegate.done.reaches(1)
             let beneath = (task.error as? URLError)?.userInfo[NSUnderlyingErrorKey] as? LoadError
             #expect(beneath?.reason == .badDecision)
@@ -176,15 +173,13 @@ struct TurningRows {
         "a response to a request with Upgrade may be allowed, refused, or loaded into a file",
         arguments: [URLSession.ResponseDisposition.allow, .cancel, .becomeDownload])
     func upgradeElse(_ answer: URLSession.ResponseDisposition) async throws {
-        try await withHTTPTestServer { origin in
-            origin.route("/") { _ in .ok("hello") }
+        try await withHTTPTestServer(answering: "hello") { origin in
             let delegate = Turner()
             delegate.answers = answer
             let session = delegate.session()
             var request = URLRequest(url: origin.url())
             request.setValue("raw", forHTTPHeaderField: "Upgrade")
-            let task = session.dataTask(with: request)
-            task.resume()
+            session.dataTask(with: request).resume()
             await delegate.done.reaches(1)
             switch answer {
             case .allow: #expect(delegate.words.all == ["response", "data", "data complete 0"])

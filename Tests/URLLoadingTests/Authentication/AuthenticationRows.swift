@@ -15,15 +15,6 @@ import URLLoadingWire
     static let right = Credential(user: "ada", password: "s3cret")
     static let wrong = Credential(user: "ada", password: "wr0ng")
 
-    /// An origin that requires authentication on every path.
-    private func withGate(_ gate: Gate, _ use: (HTTPTestServer) async throws -> Void) async throws {
-        try await withHTTPTestServer { origin in
-            origin.route("/*") { gate.answer($0) }
-            try await use(origin)
-        }
-        #expect(gate.faults == [])
-    }
-
     private static let schemes: [Gate.Kind] = [
         .basic, .digest("MD5", qop: "auth"), .digest("MD5", qop: nil), .digest("MD5-sess", qop: "auth"),
         .digest("SHA-256", qop: "auth,auth-int"),

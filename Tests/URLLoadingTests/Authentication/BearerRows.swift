@@ -25,8 +25,7 @@ import URLLoadingWire
 
     @Test func `one refresh serves all waiting loads`() async throws {
         let gate = Gate([.bearer])
-        try await withHTTPTestServer { origin in
-            origin.route("/*") { gate.answer($0) }
+        try await withGate(gate) { origin in
             let refusals = Refusals()
             let session = try self.session(origin, "t0") { response in
                 refusals.add(response?.http?.status)
@@ -48,8 +47,7 @@ import URLLoadingWire
     @Test(arguments: ["t0", nil])
     func `a refresh may load with its own session, whose loads then have no token`(token: String?) async throws {
         let gate = Gate([.bearer])
-        try await withHTTPTestServer { origin in
-            origin.route("/*") { gate.answer($0) }
+        try await withGate(gate) { origin in
             origin.route("/token") { $0.headers[.authorization] == nil ? .ok("t1") : .status(.unauthorized) }
             let own = Lock<Session?>(nil)
             let session = try self.session(origin, token) { _ in
@@ -73,8 +71,7 @@ import URLLoadingWire
 
     @Test func `a session handles a missing token, a refused token and a failed refresh`() async throws {
         let gate = Gate([.bearer])
-        try await withHTTPTestServer { origin in
-            origin.route("/*") { gate.answer($0) }
+        try await withGate(gate) { origin in
             let first = try session(origin, nil) { $0 == nil ? "t1" : "?" }
             try await first.expect(origin.url(), "in")
             #expect(gate.seen == ["Bearer t1"])
@@ -93,8 +90,7 @@ import URLLoadingWire
 
     @Test func `a cancelled load does not cancel the refresh; the last one does`() async throws {
         let gate = Gate([.bearer])
-        try await withHTTPTestServer { origin in
-            origin.route("/*") { gate.answer($0) }
+        try await withGate(gate) { origin in
             let isCancelled = Flag()
             let session = try session(origin, "t0") { _ in
                 do { try await Task.sleep(for: .seconds(3600)) } catch { isCancelled.raise() }
@@ -102,14 +98,14 @@ import URLLoadingWire
             }
             let loads = (0..<2).map { _ in RunningLoad(session, Request(url: origin.url())) }
             // The client may not have received the refusal yet.
-            try await eventually(session.core.authenticator.bearer?.waitingCount, of: .library) { $0 == 2 }
+            try await session.core.authenticator.bearer?.eventuallyWaiting(2)
             loads[0].task.cancel()
             #expect(await loads[0].reason == .cancelled)
             #expect(!isCancelled.value)
             loads[1].task.cancel()
             #expect(await loads[1].reason == .cancelled)
             try await isCancelled.wait()
-            try await eventually(session.leakedClosures, of: .library) { $0 == 0 }
+            try await eventuallyNoLeaks(session.leakedClosures)
             await expectEmpty(session)
         }
     }
@@ -129,8 +125,7 @@ import URLLoadingWire
     }
 
     @Test func `a token is sent to its origins only (security 4)`() async throws {
-        try await withHTTPTestServer { other in
-            other.route("/") { _ in .ok("other") }
+        try await withHTTPTestServer(answering: "other") { other in
             try await withHTTPTestServer { origin in
                 origin.route("/") { _ in .redirect(other.url().absoluteString) }
                 let session = try session(origin, "t1", nil)
@@ -148,11 +143,8 @@ import URLLoadingWire
         try Data("machine 127.0.0.1 login ada password s3cret".utf8).write(to: file)
         defer { try? FileManager.default.removeItem(at: file) }
         let gate = Gate([.basic])
-        try await withHTTPTestServer { origin in
-            origin.route("/*") { gate.answer($0) }
-            var configuration = Configuration.ephemeral
-            configuration.authentication.netrc = .file(file)
-            let session = Session(configuration)
+        try await withGate(gate) { origin in
+            let session = Session(.ephemeral.with { $0.authentication.netrc = .file(file) })
             try await session.expect(origin.url(), "in")
             #expect(gate.seen.first == "-")
             try await session.expect(try url("http://ada@127.0.0.1:\(origin.port)/"), "in")

@@ -9,8 +9,7 @@ import URLLoadingTestSupport
 /// Problems of credential files are reported (security 81).
 @Suite struct CredentialProblemTests {
     private func withFolder(_ use: (URL) throws -> Void) throws {
-        let folder = temporaryURL("problem", isDirectory: true)
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let folder = try makeTemporaryFolder("problem")
         defer { try? FileManager.default.removeItem(at: folder) }
         try use(folder)
     }

@@ -15,8 +15,7 @@ import URLLoadingTesting
 
     @Test func `a credential belongs to one load, or to a session (checklist 19, 86)`() async throws {
         let gate = Gate([.basic])
-        try await withHTTPTestServer { origin in
-            origin.route("/*") { gate.answer($0) }
+        try await withGate(gate) { origin in
             for persistence in [Credential.Persistence.none, .session] {
                 let session = Session(.ephemeral)
                 let decisions = Decisions.challenged(ChallengeLog()) { _ in
@@ -41,8 +40,7 @@ import URLLoadingTesting
             path: "credentials-\(UInt64.random(in: 0 ... .max))/c.json")
         defer { try? FileManager.default.removeItem(at: file.deletingLastPathComponent()) }
         let gate = Gate([.digest("SHA-256", qop: "auth")])
-        try await withHTTPTestServer { origin in
-            origin.route("/*") { gate.answer($0) }
+        try await withGate(gate) { origin in
             for persistence in [Credential.Persistence.session, .permanent] {
                 var statuses: [Status?] = []
                 for round in 0..<2 {
@@ -64,8 +62,7 @@ import URLLoadingTesting
     @Test func `Basic and Digest challenges go to the load's own decision (checklist 68)`() async throws {
         for kind in [Gate.Kind.basic, .digest("MD5", qop: "auth")] {
             let gate = Gate([kind])
-            try await withHTTPTestServer { origin in
-                origin.route("/*") { gate.answer($0) }
+            try await withGate(gate) { origin in
                 let (own, shared) = (ChallengeLog(), ChallengeLog())
                 let session = Session(
                     .ephemeral,
@@ -85,8 +82,7 @@ import URLLoadingTesting
         async throws
     {
         let gate = Gate([.basic])
-        try await withHTTPTestServer { origin in
-            origin.route("/*") { gate.answer($0) }
+        try await withGate(gate) { origin in
             let space = ProtectionSpace(
                 host: "127.0.0.1", port: Int(origin.port), scheme: "http", realm: "zone", method: .basic)
             for store in [nil, CredentialStore()] {

@@ -12,12 +12,6 @@ import URLLoadingTestSupport
 @Suite struct CredentialStoreTests {
     private let space = ProtectionSpace(host: "a.test", port: 80, scheme: "http", realm: "r", method: .basic)
 
-    private func withFolder(_ use: (URL) throws -> Void) throws {
-        let folder = temporaryURL("credentials")
-        defer { try? FileManager.default.removeItem(at: folder) }
-        try use(folder)
-    }
-
     @Test func `every part of a protection space tells credentials apart (security 82)`() {
         let store = CredentialStore()
         let ada = Credential(user: "ada", password: "1")
@@ -46,7 +40,7 @@ import URLLoadingTestSupport
     }
 
     @Test func `a stored credential is found while another process replaces the file`() throws {
-        try withFolder { folder in
+        try withTemporaryURL("credentials") { folder in
             let file = folder.appending(path: "credentials.json").path()
             let store = CredentialStore(file: URL(filePath: file))
             store.set(Credential(user: "ada", password: "kept", persistence: .permanent), for: space)
@@ -70,7 +64,7 @@ import URLLoadingTestSupport
     }
 
     @Test func `permanent credentials are in a private file, and no others are (security 81)`() throws {
-        try withFolder { folder in
+        try withTemporaryURL("credentials") { folder in
             let file = folder.appending(path: "deep/credentials.json")
             let store = CredentialStore(file: file)
             #expect(store.credential(for: space) == nil && !FileManager.default.fileExists(atPath: folder.path()))
@@ -95,7 +89,7 @@ import URLLoadingTestSupport
 
     /// A file that is too large, or that others may write to, is not overwritten: its content is not the store's.
     @Test func `an unreadable file is not lost`() throws {
-        try withFolder { folder in
+        try withTemporaryURL("credentials") { folder in
             let file = folder.appending(path: "credentials.json")
             let store = CredentialStore(file: file)
             let ada = Credential(user: "ada", password: "1", persistence: .permanent)
@@ -122,7 +116,7 @@ import URLLoadingTestSupport
     @Test(arguments: ["others may write", "a link"]) func `a folder that is not private gets no credentials`(
         _ fault: String
     ) throws {
-        try withFolder { folder in
+        try withTemporaryURL("credentials") { folder in
             let place = folder.appending(path: "place", directoryHint: .isDirectory)
             let file = place.appending(path: "credentials.json")
             let elsewhere = folder.appending(path: "elsewhere", directoryHint: .isDirectory)
@@ -181,7 +175,7 @@ import URLLoadingTestSupport
             """
         let entries = NetrcEntry.parse(text)
         #expect(entries.map(\.machine) == ["a.test", "b.test", "a.test", "empty.test", nil])
-        try withFolder { folder in
+        try withTemporaryURL("credentials") { folder in
             try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
             let file = folder.appending(path: "netrc")
             try Data(text.utf8).write(to: file)

@@ -88,8 +88,7 @@ import URLLoadingWire
     @Test func `auth-int requests a stream a second time, to hash it first`() async throws {
         for protection in ["auth-int", "auth-int, auth"] {
             let gate = Gate([.digest("SHA-256", qop: protection)])
-            try await withHTTPTestServer { origin in
-                origin.route("/*") { gate.answer($0) }
+            try await withGate(gate) { origin in
                 let session = Session(
                     .ephemeral, decisions: .challenged(ChallengeLog()) { _ in .use(AuthenticationRows.right) })
                 let made = Lock(0)
@@ -112,8 +111,7 @@ import URLLoadingWire
     @Test func `auth-int with a stream that fails or never ends: the load ends`() async throws {
         struct Broken: Error {}
         let gate = Gate([.digest("SHA-256", qop: "auth-int")])
-        try await withHTTPTestServer { origin in
-            origin.route("/*") { gate.answer($0) }
+        try await withGate(gate) { origin in
             let session = Session(
                 .ephemeral, decisions: .challenged(ChallengeLog()) { _ in .use(AuthenticationRows.right) })
             let made = Lock(0)
@@ -161,8 +159,7 @@ import URLLoadingWire
         ]
         for (index, body) in bodies.enumerated() {
             let gate = Gate([.digest("SHA-256", qop: "auth-int")])
-            try await withHTTPTestServer { origin in
-                origin.route("/*") { gate.answer($0) }
+            try await withGate(gate) { origin in
                 let count = Lock(0)
                 var decisions = Decisions.challenged(ChallengeLog()) { _ in .use(AuthenticationRows.right) }
                 decisions.bodyProvider = Decision { _ in
@@ -257,8 +254,7 @@ import URLLoadingWire
 
     @Test func `a server without a quality of protection is answered`() async throws {
         let gate = Gate([.digest("MD5", qop: nil)])
-        try await withHTTPTestServer { origin in
-            origin.route("/*") { gate.answer($0) }
+        try await withGate(gate) { origin in
             let log = ChallengeLog()
             let session = Session(.ephemeral, decisions: .challenged(log) { _ in .use(AuthenticationRows.right) })
             try await session.expect(

@@ -2,6 +2,7 @@
 
 import FoundationEssentials
 import Testing
+import URLLoadingTestSupport
 import URLLoadingTesting
 
 @testable import URLLoading
@@ -113,11 +114,8 @@ import URLLoadingTesting
     func gone() async throws {
         let store = CredentialStore()
         do {
-            var configuration = Configuration.ephemeral
-            configuration.authentication.credentialStore = store
-            let session = Session(configuration)
-            session.invalidateAndCancel()
-            await session.invalidated()
+            let session = Session(.ephemeral.with { $0.authentication.credentialStore = store })
+            await expectEmpty(session)
         }
         store.removeAll()
     }

@@ -4,6 +4,7 @@ import FoundationEssentials
 import Synchronization
 import Testing
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -13,13 +14,6 @@ import URLLoadingWire
 @Suite(.timeLimit(.minutes(4))) struct NTLMRows {
     static let ada = Credential(user: "ada", password: "s3cret")
     static let bob = Credential(user: "bob", password: "pw")
-
-    private func withGate(_ gate: NTLMGate, _ use: (HTTPTestServer) async throws -> Void) async throws {
-        try await withHTTPTestServer { origin in
-            origin.route("/*") { gate.answer($0) }
-            try await use(origin)
-        }
-    }
 
     @Test func `three messages authenticate a connection, which is then reused; only the last carries a body`()
         async throws
@@ -65,9 +59,8 @@ import URLLoadingWire
         let gate = NTLMGate()
         try await withHTTPTestServer { origin in
             for path in ["/*", "http://origin.test/*", "http://other.test/*"] { origin.route(path) { gate.answer($0) } }
-            var configuration = Configuration.ephemeral
-            configuration.proxyPolicy = .fixed([try Proxy(.http, host: "127.0.0.1", port: origin.port)])
-            let session = Session(configuration)
+            let session = try Session(
+                .ephemeral.with { $0.proxyPolicy = .fixed([try Proxy(.http, host: "127.0.0.1", port: origin.port)]) })
             for text in [
                 "http://ada:s3cret@origin.test/", "http://origin.test/", "http://bob:pw@origin.test/",
                 "http://other.test/",

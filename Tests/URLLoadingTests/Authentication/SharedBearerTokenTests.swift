@@ -39,7 +39,7 @@ import URLLoadingTestSupport
         let session = Session(.ephemeral)
         let (first, second) = (load(session), load(session))
         let leaving = Task.detached { try? await keeper.token(for: first)?.token }
-        try await eventually(keeper.waitingCount, of: .library) { $0 == 1 }
+        try await keeper.eventuallyWaiting(1)
         let coming = Task.detached { () async throws -> String? in
             try await isCancelled.wait()
             return try await keeper.token(for: second)?.token
@@ -48,26 +48,24 @@ import URLLoadingTestSupport
         #expect(await leaving.value == nil)
         let token = try await coming.value
         #expect(token == "t2" && calls.value == 2)
-        session.invalidateAndCancel()
-        await session.invalidated()
+        await expectEmpty(session)
     }
 
     /// Runs what it is given when it is told to.
     private final class Held: TaskExecutor {
-        private let jobs = Lock<(waiting: [UnownedJob], isOpen: Bool)>(([], true))
+        let jobs = Watched<(waiting: [UnownedJob], isOpen: Bool)>((waiting: [], isOpen: true))
         func enqueue(_ job: consuming ExecutorJob) {
             let job = UnownedJob(job)
-            let runs = jobs.withLock { jobs in
+            let runs = jobs.change { jobs in
                 if !jobs.isOpen { jobs.waiting.append(job) }
                 return jobs.isOpen
             }
             if runs { run([job]) }
         }
-        func close() { jobs.withLock { $0.isOpen = false } }
-        var waiting: Int { jobs.withLock { $0.waiting.count } }
+        func close() { jobs.change { $0.isOpen = false } }
         func open() {
             run(
-                jobs.withLock { jobs in
+                jobs.change { jobs in
                     jobs.isOpen = true
                     defer { jobs.waiting = [] }
                     return jobs.waiting
@@ -91,10 +89,10 @@ import URLLoadingTestSupport
         let (late, quick) = (load(session), load(session))
         let held = Held()
         let hearing = Task(executorPreference: held) { try await keeper.token(for: late) }
-        try await eventually(keeper.waitingCount, of: .library) { $0 == 1 }
+        try await keeper.eventuallyWaiting(1)
         held.close()
         allowedCalls.add()
-        try await eventually(held.waiting, of: .library) { $0 > 0 }
+        try await held.jobs.wait { !$0.waiting.isEmpty }
         // Meanwhile the first token is refused and replaced.
         let first = try await keeper.token(for: quick)
         #expect(first?.token == "t1" && first?.generation == 1)
@@ -104,8 +102,7 @@ import URLLoadingTestSupport
         held.open()
         let heard = try await hearing.value
         #expect(heard?.token == "t1" && heard?.generation == 1)
-        session.invalidateAndCancel()
-        await session.invalidated()
+        await expectEmpty(session)
     }
 
     /// A load that reports the refusal of an older token late gets the current one without a refresh.
@@ -120,7 +117,6 @@ import URLLoadingTestSupport
             #expect(issue?.generation == (calls.value == 1 ? 1 : 2) && issue?.token == "t\(calls.value)")
         }
         #expect(calls.value == 2)
-        session.invalidateAndCancel()
-        await session.invalidated()
+        await expectEmpty(session)
     }
 }

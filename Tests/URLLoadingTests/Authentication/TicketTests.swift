@@ -11,9 +11,7 @@ import URLLoadingWire
 @Suite(.timeLimit(.minutes(4))) struct TicketTests {
     /// An origin that offers Negotiate besides the schemes of the gate.
     private func withOrigin(_ gate: Gate, _ use: (HTTPTestServer) async throws -> Void) async throws {
-        var setup = HTTPTestServer.Configuration()
-        setup.name = "localhost"
-        try await withHTTPTestServer(setup) { origin in
+        try await withHTTPTestServer(.init(name: "localhost")) { origin in
             origin.route("/*") { request in
                 var answer = gate.answer(request)
                 if answer.status == .unauthorized { answer.headers.append(.wwwAuthenticate, "Negotiate") }

@@ -37,6 +37,17 @@ struct CacheRig: Sendable {
             + "\(response.http?.headers[.age] ?? "-")"
     }
 
+    /// Answers `/` with `a1`, `a2` and so on; the answer to one of the requests waits for the returned latch.
+    func routeNumbered(holding held: Int, cacheControl: String = "max-age=60") -> Latch {
+        let (latch, counter) = (Latch(), Counter())
+        origin.route("/") { _ in
+            let text = counter.next("a")
+            if text == "a\(held)" { await latch.wait() }
+            return .ok(text, headers: [.cacheControl: cacheControl])
+        }
+        return latch
+    }
+
     var requests: Int { origin.counts.requests }
     var lastPlan: String { plans.withLock { $0.last ?? "" } }
 

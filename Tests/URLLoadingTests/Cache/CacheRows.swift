@@ -360,8 +360,7 @@ struct CacheRows {
     func redirectsThatAreReset() async throws {
         try await withHTTP2 { server, session in
             server.script(onConnection: 1) { peer in
-                try await peer.start()
-                let first = try await peer.expectRequest()
+                let first = try await peer.acceptRequest()
                 try await peer.respond(
                     to: first.stream, .movedPermanently, [.location: "/end"], endStream: false)
                 try await peer.reset(first.stream, .cancel)

@@ -248,13 +248,7 @@ struct CacheStoringRows {
     @Test("a stale response is served at once and revalidated once; the session waits for that at its end (RFC 5861 3)")
     func staleWhileRevalidate() async throws {
         try await withCacheRig { rig in
-            let counter = Counter()
-            let gate = Latch()
-            rig.origin.route("/") { _ in
-                let text = counter.next("a")
-                if text == "a2" { await gate.wait() }
-                return .ok(text, headers: [.cacheControl: "max-age=10, stale-while-revalidate=100"])
-            }
+            let gate = rig.routeNumbered(holding: 2, cacheControl: "max-age=10, stale-while-revalidate=100")
             try await rig.expect("/", "200 a1 -", requests: 1)
             rig.clock.advance(20)
             for _ in 0..<3 {
@@ -264,7 +258,7 @@ struct CacheStoringRows {
             try await rig.origin.wait { $0.requests == 2 }
             gate.open()
             try await rig.origin.wait { $0.answered == 2 }
-            try await eventually(rig.session.core.registry.count, of: .library) { $0 == 0 }
+            try await rig.session.eventuallyLoads { $0 == 0 }
             try await rig.expect("/", "200 a2 0", requests: 2)
         }
     }
@@ -278,15 +272,12 @@ struct CacheStoringRows {
                 if counter.next() != "1" { try await Task.sleep(for: .seconds(600)) }
                 return .ok("a", headers: [.cacheControl: "max-age=10, stale-while-revalidate=100"])
             }
-            var configuration = Configuration.ephemeral
-            configuration.wallClock = { clock.now }
-            let session = Session(configuration)
+            let session = Session(.ephemeral.with { $0.wallClock = { clock.now } })
             try await session.expect(origin.url("/"), "a")
             clock.advance(20)
             try await session.expect(origin.url("/"), "a")
             try await origin.wait { $0.requests == 2 }
-            session.invalidateAndCancel()
-            await session.invalidated()
+            await expectEmpty(session)
         }
     }
 
@@ -328,7 +319,7 @@ struct CacheStoringRows {
             let leader = Task { try await rig.get("/a") }
             try await rig.origin.wait { $0.requests == 1 }
             let followers = (0..<4).map { _ in Task { try await rig.get("/a") } }
-            try await eventually(rig.session.core.registry.count, of: .library) { $0 >= 5 }
+            try await rig.session.eventuallyLoads { $0 >= 5 }
             leader.cancel()
             await expectFailure(.cancelled) { try await leader.value }
             try await rig.origin.wait { $0.requests == 2 }

@@ -13,18 +13,11 @@ struct CacheWaitingRows {
     @Test("a suspended leader hands over; resumed, it completes as well")
     func suspended() async throws {
         try await withCacheRig({ $0.coalescesIdenticalRequests = true }) { rig in
-            let gate = Latch()
-            let counter = Counter()
-            rig.origin.route("/") { _ in
-                let text = counter.next("a")
-                if text == "a1" { await gate.wait() }
-                return .ok(text, headers: [.cacheControl: "max-age=60"])
-            }
-            let leader = rig.session.downloadTask(Request(url: rig.origin.url("/")))
-            leader.resume()
+            let gate = rig.routeNumbered(holding: 1)
+            let leader = rig.session.downloadTask(Request(url: rig.origin.url("/"))).resumed()
             try await rig.origin.wait { $0.requests == 1 }
             let follower = Task { try await rig.get() }
-            try await eventually(rig.session.core.registry.count, of: .library) { $0 >= 2 }
+            try await rig.session.eventuallyLoads { $0 >= 2 }
             leader.suspend()
             let first = try await follower.value
             #expect(first.hasPrefix("200 a2") && rig.requests == 2)
@@ -43,13 +36,7 @@ struct CacheWaitingRows {
             $0.coalescesIdenticalRequests = true
             $0.use(clock)
         }) { rig in
-            let gate = Latch()
-            let counter = Counter()
-            rig.origin.route("/") { _ in
-                let text = counter.next("a")
-                if text == "a1" { await gate.wait() }
-                return .ok(text, headers: [.cacheControl: "max-age=60"])
-            }
+            let gate = rig.routeNumbered(holding: 1)
             let leader = Task { try await rig.get { $0.idleTimeout = .seconds(3600) } }
             try await rig.origin.wait { $0.requests == 1 }
             let follower = Task { try await rig.get { $0.idleTimeout = .seconds(10) } }

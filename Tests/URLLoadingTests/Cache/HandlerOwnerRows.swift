@@ -249,8 +249,7 @@ struct HandlerOwnerRows {
             own.observers = [LoadStatistics()]
             try await withSession(own, decisions: ada) { session in
                 for _ in 0..<30 {
-                    let task = session.dataTask(from: origin.url("/page"))
-                    task.resume()
+                    let task = session.dataTask(from: origin.url("/page")).resumed()
                     let text = String(decoding: try await task.value, as: UTF8.self)
                     #expect(text.hasPrefix("secret"))
                 }
@@ -285,8 +284,7 @@ struct HandlerOwnerRows {
             for _ in 0..<8 { clock.advance(by: .seconds(10)) }
             _ = await loaded
             origin.releaseStalls()
-            session.invalidateAndCancel()
-            await session.invalidated()
+            await expectEmpty(session)
         }
     }
 }

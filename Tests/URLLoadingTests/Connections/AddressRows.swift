@@ -28,9 +28,7 @@ import URLLoadingWire
     @Test func `a Unix socket replaces the host`() async throws {
         let path = Self.socketPath()
         defer { try? FileManager.default.removeItem(atPath: path) }
-        var server = HTTPTestServer.Configuration()
-        server.address = .unix(path)
-        try await withHTTPTestServer(server) { origin in
+        try await withHTTPTestServer(.init(address: .unix(path))) { origin in
             origin.route("/info") { _ in .ok("docker") }
             var configuration = Self.configuration(try .unixSocket(path, for: "docker"))
             // Neither proxies nor the address policy apply to a Unix socket.
@@ -89,8 +87,7 @@ import URLLoadingWire
     }
 
     @Test func `another host and port serve the name of the first`() async throws {
-        try await withHTTPTestServer { origin in
-            origin.route("/") { _ in .ok("here") }
+        try await withHTTPTestServer(answering: "here") { origin in
             let session = Session(
                 Self.configuration(
                     try .connect("www.test", port: 80, to: "127.0.0.1", onPort: origin.port),
@@ -138,8 +135,7 @@ import URLLoadingWire
 
     @Test func `a resolver of the caller replaces the system's`() async throws {
         struct Broken: Error {}
-        try await withHTTPTestServer { origin in
-            origin.route("/") { _ in .ok("here") }
+        try await withHTTPTestServer(answering: "here") { origin in
             let asked = Lock<[String]>([])
             var configuration = Configuration.ephemeral
             configuration.nameResolver = NameResolver { name in
@@ -190,13 +186,11 @@ import URLLoadingWire
     // MARK: Our own end
 
     @Test func `connections can be bound to an address or an interface`() async throws {
-        try await withHTTPTestServer { origin in
-            origin.route("/") { _ in .ok("here") }
+        try await withHTTPTestServer(answering: "here") { origin in
             func address(_ interface: NetworkInterface) async throws -> String? {
                 var configuration = Configuration.ephemeral
                 configuration.networkInterface = interface
-                let task = Session(configuration).dataTask(Request(url: origin.url()))
-                task.resume()
+                let task = Session(configuration).dataTask(Request(url: origin.url())).resumed()
                 _ = try await task.value
                 return try await task.metrics.transactions.last?.localAddress
             }

@@ -13,42 +13,14 @@ import URLLoadingWire
 /// The connect timeout: its scope, and what follows it.
 @Suite(.timeLimit(.minutes(4)))
 struct ConnectTimeoutRows {
-    static let limit = Duration.seconds(5)
+    private static let limit = UnansweredConnection.limit
 
-    static func configuration(
-        _ clock: ManualClock, _ change: (inout Configuration) -> Void = { _ in }
-    ) -> Configuration {
-        var configuration = Configuration.ephemeral
-        configuration.use(clock)
-        configuration.connectTimeout = limit
-        configuration.proxyPolicy = .none
-        change(&configuration)
-        return configuration
-    }
-
-    /// Expects that the attempt lasts up to the last nanosecond of its limit, and ends with it.
-    static func expectTimeout(
-        _ clock: ManualClock, _ session: Session, _ phase: LoadError.Phase, at limit: Duration = limit,
-        when isWaiting: () async throws -> Void = {}, sourceLocation: SourceLocation = #_sourceLocation,
-        _ load: @escaping @Sendable (Session) async throws -> Void
-    ) async throws -> LoadError? {
-        let ended = Flag()
-        let running = Task {
-            defer { ended.raise() }
-            return await failure(.connectTimeout, .system, phase, sourceLocation: sourceLocation) {
-                try await load(session)
-            }
-        }
-        try await isWaiting()
-        try await clock.untilWaiting()
-        clock.advance(by: limit - .nanoseconds(1))
-        try await clock.untilWaiting()
-        #expect(!ended.value, sourceLocation: sourceLocation)
-        clock.advance(by: .nanoseconds(1))
-        let error = await running.value
-        #expect(error?.code == -1001, sourceLocation: sourceLocation)
-        await expectEmpty(session, sourceLocation: sourceLocation)
-        return error
+    /// Expects the connect timeout of a connection, while it has no answer.
+    @discardableResult
+    private func expectTimeout(_ connection: UnansweredConnection) async throws -> LoadError? {
+        try await expectConnectTimeout(
+            connection.clock, connection.session, connection.phase, when: connection.isUnderWay
+        ) { _ = try await $0.data(from: connection.url) }
     }
 
     // MARK: Covered steps
@@ -59,7 +31,7 @@ struct ConnectTimeoutRows {
         let isAsked = Flag()
         let mayAnswer = Flag()
         let session = Session(
-            Self.configuration(clock) {
+            UnansweredConnection.configuration(clock) {
                 $0.resolver = SystemResolver(threads: BlockingThreads(limit: 1)) { _ in
                     isAsked.raise()
                     mayAnswer.waitBlocking()
@@ -67,7 +39,7 @@ struct ConnectTimeoutRows {
                 }
             })
         let address = try url("http://slow.example/")
-        let error = try await Self.expectTimeout(clock, session, .resolving, when: { try await isAsked.wait() }) {
+        let error = try await expectConnectTimeout(clock, session, .resolving, when: { try await isAsked.wait() }) {
             _ = try await $0.data(from: address)
         }
         mayAnswer.raise()
@@ -80,7 +52,7 @@ struct ConnectTimeoutRows {
         let clock = ManualClock()
         let isAsked = Latch()
         let session = Session(
-            Self.configuration(clock) {
+            UnansweredConnection.configuration(clock) {
                 $0.nameResolver = NameResolver { _ in
                     isAsked.open()
                     try await Task.sleep(for: .seconds(3600))
@@ -99,17 +71,7 @@ struct ConnectTimeoutRows {
 
     @Test("one or several addresses without an answer end with the connect timeout", arguments: [false, true])
     func connecting(_ hasTwoAddresses: Bool) async throws {
-        let clock = ManualClock()
-        let host = try await FullHost()
-        defer { host.close() }
-        let other = hasTwoAddresses ? try await FullHost((127, 0, 0, 2), port: host.port) : nil
-        defer { other?.close() }
-        var addresses: [SocketAddress] = [.ipv4((127, 0, 0, 1), port: 0)]
-        if hasTwoAddresses { addresses.append(.ipv4((127, 0, 0, 2), port: 0)) }
-        let session = Session(
-            Self.configuration(clock) { [addresses] in $0.resolver = RecordingResolver(.success(addresses)) })
-        let address = try url("http://silent.example:\(host.port)/")
-        _ = try await Self.expectTimeout(clock, session, .connecting) { _ = try await $0.data(from: address) }
+        try await UnansweredConnection.connecting(twoAddresses: hasTwoAddresses) { try await expectTimeout($0) }
     }
 
     enum Client: CaseIterable, Sendable {
@@ -120,12 +82,10 @@ struct ConnectTimeoutRows {
             case .http1, .http2: _ = try await session.data(from: try url("https://127.0.0.1:\(port)/"))
             case .ftps: _ = try await session.data(from: try url("ftps://127.0.0.1:\(port)/a"))
             case .webSocket:
-                let socket = session.webSocketTask(try url("wss://127.0.0.1:\(port)/"))
-                socket.resume()
+                let socket = session.webSocketTask(try url("wss://127.0.0.1:\(port)/")).resumed()
                 _ = try await socket.opened
             case .stream:
-                let stream = session.streamTask(host: "127.0.0.1", port: Int(port), secure: true)
-                stream.resume()
+                let stream = session.streamTask(host: "127.0.0.1", port: Int(port), secure: true).resumed()
                 if let error = await stream.ended() { throw error }
             }
         }
@@ -137,12 +97,13 @@ struct ConnectTimeoutRows {
         let host = try SilentHost()
         defer { host.close() }
         let session = Session(
-            Self.configuration(clock) {
+            UnansweredConnection.configuration(clock) {
                 if client == .http2 { $0.httpVersions = .http2PriorKnowledge }
             })
         let port = host.port
-        let error = try await Self.expectTimeout(clock, session, .securing, when: { try await host.acceptFirstByte() })
-        {
+        let error = try await expectConnectTimeout(
+            clock, session, .securing, when: { try await host.acceptFirstByte() }
+        ) {
             try await client.connect($0, port)
         }
         #expect(error?.url?.port == Int(host.port))
@@ -153,9 +114,8 @@ struct ConnectTimeoutRows {
         let clock = ManualClock()
         let host = try SilentHost()
         defer { host.close() }
-        let session = Session(Self.configuration(clock))
-        let stream = session.streamTask(host: "127.0.0.1", port: Int(host.port))
-        stream.resume()
+        let session = Session(UnansweredConnection.configuration(clock))
+        let stream = session.streamTask(host: "127.0.0.1", port: Int(host.port)).resumed()
         try await host.connects()
         try await stream.connected()
         let securing = Task {
@@ -174,14 +134,9 @@ struct ConnectTimeoutRows {
             TestProxy.Configuration.Kind.http, .socks,
         ])
     func tunnelling(_ kind: TestProxy.Configuration.Kind) async throws {
-        try await withTestProxy(.init(kind, fault: .stall(.greeting))) { proxy in
-            let clock = ManualClock()
-            let way = try proxy.address()
-            let session = Session(Self.configuration(clock) { $0.proxyPolicy = .fixed([way]) })
-            let error = try await Self.expectTimeout(
-                clock, session, .connecting, when: { try await proxy.untilStalled() }
-            ) { _ = try await $0.data(from: try url("https://origin.test/")) }
-            #expect(error?.proxyFailure?.proxy == way)
+        try await UnansweredConnection.tunnelling(kind) { tunnel, proxy in
+            let error = try await expectTimeout(tunnel)
+            #expect(error?.proxyFailure?.proxy == proxy)
             #expect(error?.detail?.hasSuffix("no connection within 5.0 seconds") == true)
         }
     }
@@ -194,15 +149,9 @@ struct ConnectTimeoutRows {
         let mayAnswer = Latch()
         defer { host.close() }
         let session = Session(
-            Self.configuration(clock) {
-                $0.nameResolver = NameResolver { _ in
-                    isAsked.open()
-                    await mayAnswer.wait()
-                    return ["127.0.0.1"]
-                }
-            })
+            UnansweredConnection.configuration(clock) { $0.nameResolver = .waiting(isAsked, mayAnswer) })
         let address = try url("https://slow.example:\(host.port)/")
-        _ = try await Self.expectTimeout(
+        try await expectConnectTimeout(
             clock, session, .securing, at: .seconds(2),
             when: {
                 await isAsked.wait()
@@ -218,11 +167,11 @@ struct ConnectTimeoutRows {
         let clock = ManualClock()
         let host = try SilentHost()
         defer { host.close() }
-        let session = Session(Self.configuration(clock) { $0.connectTimeout = nil })
+        let session = Session(UnansweredConnection.configuration(clock) { $0.connectTimeout = nil })
         var request = Request(url: try url("https://127.0.0.1:\(host.port)/"))
         request.connectTimeout = .seconds(2)
         let asked = request
-        _ = try await Self.expectTimeout(
+        try await expectConnectTimeout(
             clock, session, .securing, at: .seconds(2), when: { try await host.acceptFirstByte() }
         ) { _ = try await $0.data(for: asked) }
     }
@@ -230,44 +179,12 @@ struct ConnectTimeoutRows {
     @Test(
         "an FTP server that is silent before the login ends with the connect timeout", arguments: ["", "USER", "PASS"])
     func ftpLogin(_ verb: String) async throws {
-        try await withFTPTestServer { server in
-            server.put("a", Data("0123456789".utf8))
-            server.inject(.stall(at: verb))
-            let clock = ManualClock()
-            let session = Session(Self.configuration(clock))
-            let address = server.url("/a")
-            _ = try await Self.expectTimeout(clock, session, .connecting) { _ = try await $0.data(from: address) }
-        }
+        try await UnansweredConnection.ftpLogin(verb) { try await expectTimeout($0) }
     }
 
     @Test("an FTP data connection that cannot be opened ends with the connect timeout")
     func ftpData() async throws {
-        let host = try await FullHost()
-        defer { host.close() }
-        try await withFTPTestServer { server in
-            server.put("a", Data("0123456789".utf8))
-            let clock = ManualClock()
-            let dialled = Lock(0)
-            let isDialled = Flag()
-            let port = try #require(server.url("/").port)
-            let session = Session(
-                Self.configuration(clock) {
-                    $0.dial = { [full = host.port] (_, token) async throws(IOFailure) -> any Transport in
-                        let isData = dialled.withLock { count in
-                            count += 1
-                            return count == 2
-                        }
-                        if isData { isDialled.raise() }
-                        let place = SocketAddress.ipv4((127, 0, 0, 1), port: isData ? full : UInt16(port))
-                        return try await SocketTransport.connect(to: place, token)
-                    }
-                })
-            let address = server.url("/a")
-            _ = try await Self.expectTimeout(clock, session, .connecting, when: { try await isDialled.wait() }) {
-                session in
-                _ = try await session.data(from: address)
-            }
-        }
+        try await UnansweredConnection.ftpData { try await expectTimeout($0) }
     }
 
     // MARK: Steps that are not covered
@@ -277,7 +194,7 @@ struct ConnectTimeoutRows {
         let clock = ManualClock()
         let host = try SilentHost()
         defer { host.close() }
-        let session = Session(Self.configuration(clock) { $0.connectTimeout = nil })
+        let session = Session(UnansweredConnection.configuration(clock) { $0.connectTimeout = nil })
         #expect(Configuration.default.connectTimeout == nil)
         let loading = RunningLoad(session, Request(url: try url("https://127.0.0.1:\(host.port)/")))
         try await host.acceptFirstByte()
@@ -290,16 +207,14 @@ struct ConnectTimeoutRows {
     @Test("the connect timeout does not apply while a load waits for a pooled connection, or for its response")
     func waitingForAConnection() async throws {
         let serverClock = ManualClock()
-        var setting = HTTPTestServer.Configuration()
-        setting.clock = serverClock
-        try await withHTTPTestServer(setting) { origin in
+        try await withHTTPTestServer(.init(clock: serverClock)) { origin in
             origin.route("/", faults: [.init(.requestHead, .delay(.seconds(1)))]) { _ in .ok("here") }
             let clock = ManualClock()
-            let session = Session(Self.configuration(clock) { $0.maximumConnectionsPerHost = 1 })
+            let session = Session(UnansweredConnection.configuration(clock) { $0.maximumConnectionsPerHost = 1 })
             let first = RunningLoad(session, Request(url: origin.url()))
             try await serverClock.untilSleeping()
             let second = RunningLoad(session, Request(url: origin.url()))
-            try await eventually(session.connectionsDescription, of: .library) { $0.hasSuffix("1 waiting") }
+            try await session.eventuallyConnections { $0.hasSuffix("1 waiting") }
             try await clock.untilWaiting()
             clock.advance(by: .seconds(50))
             for load in [first, second] {
@@ -344,13 +259,14 @@ struct ConnectTimeoutRows {
         let clock = ManualClock()
         let host = try SilentHost()
         defer { host.close() }
-        let session = Session(Self.configuration(clock))
+        let session = Session(UnansweredConnection.configuration(clock))
         let address = try url("https://127.0.0.1:\(host.port)/")
         let route = Route(origin: try Target(address.absoluteString).origin)
         let first = RunningLoad(session, Request(url: address))
         try await host.acceptFirstByte()
         let second = RunningLoad(session, Request(url: address))
-        try await eventually(session.core.pool.withSharing { $0.waiting(route) }, of: .library) { $0 > 0 }
+        // The pool notifies the waiting load alone.
+        try await eventually(session.core.pool.withSharing { $0.waiting(route) }) { $0 > 0 }
         try await clock.untilWaiting()
         clock.advance(by: Self.limit)
         #expect(await first.reason == .connectTimeout)
@@ -367,15 +283,14 @@ struct ConnectTimeoutRows {
 
     @Test("a retry policy treats the connect timeout as transient, and each attempt has the whole limit")
     func retrying() async throws {
-        try await withHTTPTestServer { origin in
-            origin.route("/") { _ in .ok("here") }
+        try await withHTTPTestServer(answering: "here") { origin in
             let host = try SilentHost()
             defer { host.close() }
             let clock = ManualClock()
             let dialled = Lock(0)
             let recorder = EventRecorder()
             let session = Session(
-                Self.configuration(clock) {
+                UnansweredConnection.configuration(clock) {
                     $0.observers = [recorder]
                     $0.networkMonitor = SwitchedNetwork(isUp: true).monitor
                     var policy = RetryPolicy()
@@ -417,12 +332,12 @@ struct ConnectTimeoutRows {
 
     @Test("after the connect timeout of a proxy the next route is tried")
     func anotherWay() async throws {
-        try await withHTTPTestServer { origin in
-            origin.route("/") { _ in .ok("here") }
+        try await withHTTPTestServer(answering: "here") { origin in
             try await withTestProxy(.init(.socks, fault: .stall(.greeting))) { proxy in
                 let clock = ManualClock()
                 let way = try proxy.address()
-                let session = Session(Self.configuration(clock) { $0.proxyPolicy = .custom { _ in [[way], .direct] } })
+                let session = Session(
+                    UnansweredConnection.configuration(clock) { $0.proxyPolicy = .custom { _ in [[way], .direct] } })
                 let loading = RunningLoad(session, Request(url: origin.url()))
                 try await proxy.untilStalled()
                 try await clock.untilWaiting()
@@ -451,7 +366,7 @@ struct ConnectTimeoutRows {
         let clock = ManualClock()
         let host = try SilentHost()
         defer { host.close() }
-        let session = Session(Self.configuration(clock) { $0.handlers = [Fallback()] })
+        let session = Session(UnansweredConnection.configuration(clock) { $0.handlers = [Fallback()] })
         let address = try url("https://127.0.0.1:\(host.port)/")
         let loading = Task { try await session.text(address) }
         try await host.acceptFirstByte()
@@ -489,20 +404,15 @@ struct ConnectTimeoutRows {
         let clock = ManualClock()
         let host = try SilentHost()
         defer { host.close() }
-        try await withHTTPTestServer { origin in
-            origin.route("/") { _ in .ok("quick") }
+        try await withHTTPTestServer(answering: "quick") { origin in
             let (answers, answered) = AsyncStream<Void>.makeStream()
             let (isAsked, mayAnswer) = (Latch(), Latch())
             let server = try url("http://quick.example:\(origin.port)/")
             let both = Both(server: server, isServerAsked: isAsked) { answered.yield() }
             let session = Session(
-                Self.configuration(clock) {
+                UnansweredConnection.configuration(clock) {
                     $0.handlers = [both]
-                    $0.nameResolver = NameResolver { _ in
-                        isAsked.open()
-                        await mayAnswer.wait()
-                        return ["127.0.0.1"]
-                    }
+                    $0.nameResolver = .waiting(isAsked, mayAnswer)
                 })
             let address = try url("https://127.0.0.1:\(host.port)/")
             let loading = Task { try await session.text(address) }
@@ -524,7 +434,7 @@ struct ConnectTimeoutRows {
         defer { host.close() }
         weak var load: LoadHandle?
         do {
-            let session = Session(Self.configuration(clock))
+            let session = Session(UnansweredConnection.configuration(clock))
             let task = session.dataTask(from: try url("https://127.0.0.1:\(host.port)/"))
             load = task.load.context.handle
             task.resume()
@@ -533,7 +443,7 @@ struct ConnectTimeoutRows {
             await expectFailure(.cancelled) { try await task.value }
             await expectEmpty(session)
         }
-        try await eventually(load == nil, of: .library) { $0 }
+        try await eventually(load == nil) { $0 }
         clock.advance(by: .seconds(3600))
     }
 }

@@ -18,9 +18,7 @@ struct ConnectionRows {
                 await latch.wait()
                 return request.path.hasSuffix("7") ? .ok("x", headers: [.connection: "close"]) : .ok("x")
             }
-            var configuration = Configuration.ephemeral
-            configuration.maximumConnectionsPerHost = maximum
-            try await withSession(configuration) { session in
+            try await withSession(.ephemeral.with { $0.maximumConnectionsPerHost = maximum }) { session in
                 try await withThrowingTaskGroup { group in
                     for number in 0..<30 { group.addTask { try await session.text(origin.url("/\(number % 6)")) } }
                     try await origin.wait { $0.requests == maximum }
@@ -48,12 +46,10 @@ struct ConnectionRows {
                 await latch.wait()
                 return .ok("x")
             }
-            var configuration = Configuration.ephemeral
-            configuration.maximumConnectionsPerHost = 1
-            try await withSession(configuration) { session in
+            try await withSession(.ephemeral.with { $0.maximumConnectionsPerHost = 1 }) { session in
                 let loads = (0..<5).map { _ in Task { try await session.text(origin.url()) } }
                 try await origin.wait { $0.requests == 1 }
-                try await eventually(session.connectionsDescription, of: .library) { $0.contains("4 waiting") }
+                try await session.eventuallyConnections { $0.contains("4 waiting") }
                 let waiting = loads.filter { _ in true }
                 var cancelled = 0
                 for load in waiting.prefix(3) {
@@ -119,7 +115,7 @@ struct ConnectionRows {
                 async let ended: Void = expectFailure(.resourceTimeout, .local, .connecting) {
                     try await session.data(for: limited)
                 }
-                try await eventually(session.connectionsDescription, of: .library) { $0.hasSuffix("1 waiting") }
+                try await session.eventuallyConnections { $0.hasSuffix("1 waiting") }
                 clock.advance(by: .seconds(30))
                 await ended
                 first.cancel()

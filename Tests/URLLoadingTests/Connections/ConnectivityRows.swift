@@ -186,7 +186,7 @@ struct ConnectivityRows {
         request.resourceTimeout = .seconds(100)
         let load = RunningLoad(rig.session, request, verb: verb)
         try await rig.untilWaiting()
-        try await eventually(rig.network.kernel.open, of: .library) { $0 > 0 }
+        try await rig.network.kernel.wait { $0.open > 0 }
         rig.clock.advance(by: .seconds(99))
         #expect(rig.recorder.loads.allSatisfy { !$0.isComplete })
         if ending == .resourceTimeout { rig.clock.advance(by: .seconds(1)) } else { ending.apply(load, rig.session) }
@@ -199,12 +199,11 @@ struct ConnectivityRows {
     func suspension() async throws {
         try await withOrigin { origin in
             let rig = Rig()
-            let task = rig.session.dataTask(from: try remote(origin))
-            task.resume()
+            let task = rig.session.dataTask(from: try remote(origin)).resumed()
             try await rig.untilWaiting()
             task.suspend()
             rig.network.goUp()
-            try await eventually(rig.network.kernel.questions, of: .library) { $0 >= 9 }
+            try await rig.network.kernel.wait { $0.questions >= 9 }
             try await pollerHasRun()
             #expect(rig.resolver.asked == 1)
             task.resume()
@@ -250,14 +249,10 @@ struct ConnectivityRows {
 
     @Test("a peer that is silent because the network disappeared is waited for")
     func lostWhileConnecting() async throws {
-        let listener = try SocketListener(.ipv4((127, 0, 0, 1), port: 0), backlog: 0)
-        let filler = try await SocketTransport.connect(to: listener.address, StopToken())
-        defer {
-            filler.close()
-            listener.close()
-        }
+        let host = try await FullHost()
+        defer { host.close() }
         let rig = Rig(isUp: true, answer: { $0 == 1 ? ScriptedResolver.here : ScriptedResolver.far })
-        let load = RunningLoad(rig.session, Request(url: try url("http://name.example:\(listener.address.port)/")))
+        let load = RunningLoad(rig.session, Request(url: try url("http://name.example:\(host.port)/")))
         try await rig.clock.untilWaiting()
         rig.network.goDown()
         rig.clock.advance(by: .seconds(60))

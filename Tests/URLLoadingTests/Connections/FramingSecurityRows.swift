@@ -4,6 +4,7 @@ import FoundationEssentials
 import Testing
 import URLLoading
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -159,8 +160,7 @@ struct FramingSecurityRows {
 
     @Test("an unsolicited response is not used (security 46)")
     func unasked() async throws {
-        try await withHTTPTestServer { origin in
-            origin.route("/") { _ in .ok("true answer") }
+        try await withHTTPTestServer(answering: "true answer") { origin in
             origin.inject(.init(.idle, .send(Self.poison)), onConnection: 1)
             try await withSession(.ephemeral) { session in
                 try await session.expect(origin.url(), "true answer")
@@ -192,8 +192,7 @@ struct FramingSecurityRows {
 
     @Test("a plain connection never serves https, and vice versa (security 16)")
     func clearAndSecure() async throws {
-        try await withHTTPTestServer { origin in
-            origin.route("/") { _ in .ok("clear") }
+        try await withHTTPTestServer(answering: "clear") { origin in
             try await withSession(.ephemeral) { session in
                 let clear = try url("http://127.0.0.1:\(origin.port)/")
                 let secure = try url("https://127.0.0.1:\(origin.port)/")

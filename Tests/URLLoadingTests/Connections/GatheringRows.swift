@@ -61,8 +61,7 @@ struct GatheringRows {
                 var request = Request(url: origin.url())
                 request.idleTimeout = .milliseconds(300)
                 await expectFailure(.idleTimeout) { try await session.data(for: request) }
-                let task = session.dataTask(Request(url: origin.url()))
-                task.resume()
+                let task = session.dataTask(Request(url: origin.url())).resumed()
                 let value = Task { try await task.value }
                 try await task.received(Self.fast)
                 task.suspend()

@@ -49,7 +49,7 @@ struct PriorityRows {
                 if index == 0 {
                     try await origin.wait { $0.requests == 1 }
                 } else {
-                    try await eventually(session.connectionsDescription, of: .library) {
+                    try await session.eventuallyConnections {
                         $0.contains("\(index) waiting")
                     }
                 }

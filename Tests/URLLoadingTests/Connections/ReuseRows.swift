@@ -4,6 +4,7 @@ import FoundationEssentials
 import Testing
 import URLLoading
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -36,8 +37,7 @@ struct ReuseRows {
 
     @Test("a connection that either side wants to close is not kept")
     func close() async throws {
-        try await withHTTPTestServer { origin in
-            origin.route("/") { _ in .ok("x") }
+        try await withHTTPTestServer(answering: "x") { origin in
             origin.route("/close") { _ in .ok("x", headers: [.connection: "keep-alive, Close"]) }
             origin.route("/old") { _ in .raw(["HTTP/1.0 200 OK\r\nContent-Length: 1\r\n\r\nx"], then: .next) }
             origin.route("/oldkept") { _ in
@@ -51,9 +51,7 @@ struct ReuseRows {
                 try await session.expect(origin.url(), "x")
             }
             #expect(origin.requests.map(\.connection) == [1, 2, 3, 4, 4])
-            var configuration = Configuration.ephemeral
-            configuration.idleConnectionLifetime = .zero
-            try await withSession(configuration) { session in
+            try await withSession(.ephemeral.with { $0.idleConnectionLifetime = .zero }) { session in
                 try await session.expect(origin.url(), "x")
                 try await session.expect(origin.url(), "x")
                 #expect(session.connectionsDescription == "empty")
@@ -64,10 +62,8 @@ struct ReuseRows {
 
     @Test("idle connections are closed when their time is over, and when there are too many")
     func reaping() async throws {
-        try await withHTTPTestServer { first in
-            first.route("/") { _ in .ok("x") }
-            try await withHTTPTestServer { second in
-                second.route("/") { _ in .ok("x") }
+        try await withHTTPTestServer(answering: "x") { first in
+            try await withHTTPTestServer(answering: "x") { second in
                 var configuration = Configuration.ephemeral
                 configuration.idleConnectionLifetime = .milliseconds(30)
                 try await withSession(configuration) { session in
@@ -158,8 +154,7 @@ struct ReuseRows {
 
     @Test("a stale connection causes one retry, none on a new connection and none after a byte of a response")
     func onlyOnce() async throws {
-        try await withHTTPTestServer { origin in
-            origin.route("/") { _ in .ok("x") }
+        try await withHTTPTestServer(answering: "x") { origin in
             origin.route("/never") { _ in .raw([], then: .close) }
             origin.route("/begun") { $0.exchange == 1 ? .ok("x") : .raw(["HTTP/1.1 2"], then: .close) }
             try await withSession(.ephemeral) { session in

@@ -133,14 +133,9 @@ struct StallRows {
 
     @Test("a host that accepts no connection ends the load (security 83)")
     func connecting() async throws {
-        // A full backlog of one connection: the kernel does not answer later ones.
-        let listener = try SocketListener(.ipv4((127, 0, 0, 1), port: 0), backlog: 0)
-        let filler = try await SocketTransport.connect(to: listener.address, StopToken())
-        defer {
-            filler.close()
-            listener.close()
-        }
-        let target = try url("http://127.0.0.1:\(listener.address.port)/")
+        let host = try await FullHost()
+        defer { host.close() }
+        let target = try url("http://127.0.0.1:\(host.port)/")
         try await bothTimeouts(.connecting) { _ in
         } of: { session in
             try await session.data(from: target)
@@ -243,8 +238,7 @@ struct CallersCodeRows {
                 act(session)
             }
             _ = await error
-            session.invalidateAndCancel()
-            await session.invalidated()
+            await expectEmpty(session)
         }
     }
 

@@ -153,8 +153,7 @@ struct TrafficClassRows {
             var request = Request(url: listener.url)
             request.trafficClass = kind
             for _ in 0..<2 {
-                let task = session.dataTask(request)
-                task.resume()
+                let task = session.dataTask(request).resumed()
                 _ = try await task.value
                 let metrics = try await task.metrics
                 let own = try #require(Self.ownMark(metrics))
@@ -170,17 +169,14 @@ struct TrafficClassRows {
         guard let listener = Listener(isSixth: isSixth), let host = listener.url.host(), let port = listener.url.port
         else { return }
         defer { listener.end() }
-        var configuration = Configuration.ephemeral
-        configuration.trafficClass = .background
-        let session = Session(configuration)
+        let session = Session(.ephemeral.with { $0.trafficClass = .background })
         _ = try await session.data(from: listener.url)
         var request = Request(url: listener.url)
         request.trafficClass = .voice
         _ = try await session.data(for: request)
         request.trafficClass = .default
         _ = try await session.data(for: request)
-        let stream = session.streamTask(host: host, port: port)
-        stream.resume()
+        let stream = session.streamTask(host: host, port: port).resumed()
         try await stream.write(Data("x".utf8))
         // A stream is not notified of the acceptance by its peer.
         let marks = try await listener.seen.wait { $0.count == 4 }

@@ -3,6 +3,7 @@
 import FoundationEssentials
 import Glibc
 import Testing
+import URLLoadingTestSupport
 
 @testable import URLLoading
 
@@ -11,7 +12,7 @@ import Testing
 struct CookieExitTests {
     @Test("cookies are in the file when the process exits, without an explicit flush")
     func exits() async throws {
-        let folder = Folder()
+        let folder = try TemporaryFolder()
         let path = "\(folder.path)/state"
         defer { withExtendedLifetime(folder) {} }
         await #expect(processExitsWith: .success) { [path = path as String] in
@@ -32,7 +33,7 @@ struct CookieExitTests {
     @Test("a killed process loses only what it had not written")
     func killed() async throws {
         for round in 0..<5 {
-            let folder = Folder()
+            let folder = try TemporaryFolder()
             let path = "\(folder.path)/state"
             defer { withExtendedLifetime(folder) {} }
             await #expect(processExitsWith: .signal(SIGKILL)) { [path = path as String, round = round as Int] in

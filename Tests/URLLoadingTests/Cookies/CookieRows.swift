@@ -4,6 +4,7 @@ import FoundationEssentials
 import Testing
 import URLLoading
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -192,7 +193,7 @@ struct CookieRows {
 
     @Test("a session with a folder keeps cookies across sessions (checklist 2)")
     func persistent() async throws {
-        let folder = Folder()
+        let folder = try TemporaryFolder()
         try await withCookieOrigin { origin, configuration in
             var configuration = configuration
             configuration.cookies.storage = .store(CookieStore(directory: folder.url("s")))
@@ -219,8 +220,7 @@ struct CookieRows {
             try await one.expect(url("www.example.org", "/set", origin), "set")
             try await two.expect(url("www.example.org", "/", origin), "none")
             #expect(store.all.count == 2 && "\(store)" == "2 cookies")
-            one.invalidateAndCancel()
-            await one.invalidated()
+            await expectEmpty(one)
             #expect(store.all.isEmpty)
             two.invalidateAndCancel()
             // Checklist 110: other sessions share one store, of this user and program only.

@@ -3,6 +3,7 @@
 import FoundationEssentials
 import Testing
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -37,7 +38,7 @@ struct CookieStoreTests {
 
     @Test("a new store on the same folder has the persistent cookies and no session cookies; security 81")
     func restart() async throws {
-        let folder = Folder()
+        let folder = try TemporaryFolder()
         let path = folder.url("state/deep").path(percentEncoded: false)
         defer { withExtendedLifetime(folder) {} }
         let first = CookieStore(directory: folder.url("state/deep"))
@@ -64,7 +65,7 @@ struct CookieStoreTests {
 
     @Test("cookies of one response keep their order in the file")
     func orderInTheFile() async throws {
-        let folder = Folder()
+        let folder = try TemporaryFolder()
         defer { withExtendedLifetime(folder) {} }
         let store = CookieStore(directory: folder.url("s"))
         let site = try url("http://example.org/")
@@ -94,7 +95,7 @@ struct CookieStoreTests {
 
     @Test("two stores on one folder see each other's cookies")
     func sharing() async throws {
-        let folder = Folder()
+        let folder = try TemporaryFolder()
         defer { withExtendedLifetime(folder) {} }
         let (one, two) = (CookieStore(directory: folder.url("s")), CookieStore(directory: folder.url("s")))
         one.set(try cookie("a"))
@@ -117,7 +118,7 @@ struct CookieStoreTests {
 
     @Test("64 concurrent tasks on two stores with one file lose no cookie")
     func crowd() async throws {
-        let folder = Folder()
+        let folder = try TemporaryFolder()
         defer { withExtendedLifetime(folder) {} }
         let stores = [CookieStore(directory: folder.url("s")), CookieStore(directory: folder.url("s"))]
         await withTaskGroup(of: Void.self) { group in
@@ -148,7 +149,7 @@ struct CookieStoreTests {
         "a damaged file is moved aside and reported once; the cookies in memory go to a new file",
         arguments: [false, true])
     func damage(_ isOpen: Bool) async throws {
-        let folder = Folder()
+        let folder = try TemporaryFolder()
         let place = folder.url("s")
         let file = place.path(percentEncoded: false) + "/cookies.sqlite"
         defer { withExtendedLifetime(folder) {} }
@@ -175,7 +176,7 @@ struct CookieStoreTests {
 
     @Test("a folder that cannot be created leaves cookies in memory, and is reported")
     func unwritable() async throws {
-        let folder = Folder()
+        let folder = try TemporaryFolder()
         defer { withExtendedLifetime(folder) {} }
         try Data("a file".utf8).write(to: folder.url("file"))
         let store = CookieStore(directory: folder.url("file/below"))
@@ -244,7 +245,7 @@ struct CookieStoreTests {
 
     @Test("after 1,000 random changes, flushes and restarts the file equals the memory")
     func model() async throws {
-        let folder = Folder()
+        let folder = try TemporaryFolder()
         defer { withExtendedLifetime(folder) {} }
         var store = CookieStore(directory: folder.url("s"))
         var random = SeededGenerator(seed: 1)

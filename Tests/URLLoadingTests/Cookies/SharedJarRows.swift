@@ -12,12 +12,6 @@ import URLLoadingTesting
 /// Checklist 107: a process that only uses cookies does not undo changes of another process with the same file.
 @Suite(.timeLimit(.minutes(4)))
 struct SharedJarRows {
-    private func withFolder(_ use: (URL) async throws -> Void) async throws {
-        let folder = temporaryURL("jar", isDirectory: true)
-        defer { try? FileManager.default.removeItem(at: folder) }
-        try await use(folder)
-    }
-
     /// Last used so long ago that the next use is written to the file.
     private func cookie(_ value: String, _ domain: String = "a.test") -> Cookie {
         let old = Date.now.addingTimeInterval(-200_000)
@@ -29,7 +23,7 @@ struct SharedJarRows {
 
     @Test("using a cookie that another process removed or renewed does not restore it", arguments: [nil, "2"])
     func used(_ renewed: String?) async throws {
-        try await withFolder { folder in
+        try await withTemporaryURL("jar", isDirectory: true) { folder in
             let url = try #require(URL(string: "https://a.test/"))
             let a = CookieStore(directory: folder)
             a.set(cookie("1"))
@@ -46,7 +40,7 @@ struct SharedJarRows {
 
     @Test("the use of a cookie is recorded")
     func noted() async throws {
-        try await withFolder { folder in
+        try await withTemporaryURL("jar", isDirectory: true) { folder in
             let url = try #require(URL(string: "https://a.test/"))
             let a = CookieStore(directory: folder)
             a.set(cookie("1"))
@@ -60,16 +54,14 @@ struct SharedJarRows {
 
     @Test("an idle process reads the file before it sends cookies")
     func idle() async throws {
-        try await withFolder { folder in
+        try await withTemporaryURL("jar", isDirectory: true) { folder in
             try await withHTTPTestServer { origin in
                 origin.route("/") { .ok($0.headers[.cookie] ?? "-") }
                 let host = try #require(origin.url().host())
                 let a = CookieStore(directory: folder)
                 a.set(cookie("1", host))
                 await a.flush()
-                var configuration = Configuration.ephemeral
-                configuration.cookies.storage = .store(a)
-                try await withSession(configuration) { session in
+                try await withSession(.ephemeral.with { $0.cookies.storage = .store(a) }) { session in
                     try await session.expect(origin.url(), "sid=1")
                     let b = CookieStore(directory: folder)
                     b.remove(cookie("1", host))
@@ -83,7 +75,7 @@ struct SharedJarRows {
 
     @Test("a write delayed by another process is done afterwards, and the other's changes are seen")
     func held() async throws {
-        try await withFolder { folder in
+        try await withTemporaryURL("jar", isDirectory: true) { folder in
             let a = CookieStore(directory: folder)
             a.set(cookie("1"))
             await a.flush()
@@ -101,7 +93,7 @@ struct SharedJarRows {
 
     @Test("two processes together do not exceed the limits")
     func limits() async throws {
-        try await withFolder { folder in
+        try await withTemporaryURL("jar", isDirectory: true) { folder in
             let limits = CookieStore.Limits(perDomain: 10, total: 100)
             let a = CookieStore(directory: folder, limits: limits)
             let b = CookieStore(directory: folder, limits: limits)

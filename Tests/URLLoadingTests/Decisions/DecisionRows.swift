@@ -22,8 +22,7 @@ struct DecisionRows {
                     try await body.collect(upTo: 1 << 20).count
                 }
             case .task:
-                let task = session.dataTask(request, decisions: decisions)
-                task.resume()
+                let task = session.dataTask(request, decisions: decisions).resumed()
                 return try await task.value.count
             }
         }
@@ -38,9 +37,7 @@ struct DecisionRows {
             let session = Session()
             try await use(origin, session)
             // No socket is left after any outcome.
-            session.invalidateAndCancel()
-            await session.invalidated()
-            #expect(session.connectionsDescription == "empty")
+            await expectEmpty(session)
             try await origin.wait { $0.open == 0 }
         }
     }
@@ -69,8 +66,7 @@ struct DecisionRows {
                     }
                 }
             }
-            watched.invalidateAndCancel()
-            await watched.invalidated()
+            await expectEmpty(watched)
         }
     }
 
@@ -108,7 +104,7 @@ struct DecisionRows {
                 try await shape.load(session, moved, dawdling(.milliseconds(10), nil))
             }
             try await expect({ try await shape.load(session, moved, dawdling(.seconds(60), .doNotFollow)) }, 100_000)
-            try await eventually(session.leakedClosures, of: .library) { $0 == 0 }
+            try await eventuallyNoLeaks(session.leakedClosures)
         }
     }
 
@@ -118,9 +114,7 @@ struct DecisionRows {
     func time(_ shape: Shape) async throws {
         try await withOrigin { origin, _ in
             let clock = ManualClock()
-            var configuration = Configuration.default
-            configuration.use(clock)
-            let session = Session(configuration)
+            let session = Session(.default.with { $0.use(clock) })
             for isWhole in [false, true] {
                 let (asked, ask) = AsyncStream.makeStream(of: Void.self)
                 let (answered, answer) = AsyncStream.makeStream(of: Void.self)
@@ -140,8 +134,7 @@ struct DecisionRows {
                 answer.finish()
                 if !isWhole { try await expect({ try await loading.value }, 100_000) }
             }
-            session.invalidateAndCancel()
-            await session.invalidated()
+            await expectEmpty(session)
         }
     }
 
@@ -151,9 +144,7 @@ struct DecisionRows {
     func never(_ shape: Shape, _ end: End) async throws {
         try await withOrigin { origin, _ in
             let clock = ManualClock()
-            var configuration = Configuration.default
-            configuration.use(clock)
-            let session = Session(configuration)
+            let session = Session(.default.with { $0.use(clock) })
             let (asked, ask) = AsyncStream.makeStream(of: Void.self)
             let (stuck, release) = AsyncStream.makeStream(of: Void.self)
             var decisions = Decisions()
@@ -174,18 +165,16 @@ struct DecisionRows {
             case .resource: clock.advance(by: .seconds(60))
             }
             await expectFailure(end == .resource ? .resourceTimeout : .cancelled) { try await loading.value }
-            session.invalidateAndCancel()
-            await session.invalidated()
+            await expectEmpty(session)
             #expect(session.leakedClosures == 1)
             release.finish()
-            try await eventually(session.leakedClosures, of: .library) { $0 == 0 }
+            try await eventuallyNoLeaks(session.leakedClosures)
         }
     }
 
     @Test("a load's decision takes precedence over its session's, for each question")
     func precedence() async throws {
-        try await withHTTPTestServer { origin in
-            origin.route("/") { _ in .ok("hello") }
+        try await withHTTPTestServer(answering: "hello") { origin in
             origin.route("/moved") { _ in .redirect("/") }
             var ofSession = Decisions()
             ofSession.redirect = Decision { _ in .doNotFollow }
@@ -211,9 +200,7 @@ struct DecisionRows {
         }
         try await withHTTPTestServer { origin in
             origin.route("/") { .ok(.bytes($0.body)) }
-            var configuration = Configuration.default
-            configuration.handlers = [Echo()]
-            let session = Session(configuration)
+            let session = Session(.default.with { $0.handlers = [Echo()] })
             let seen = ObserverTests.Box<String>()
             var decisions = Decisions()
             decisions.response = Decision { _ in

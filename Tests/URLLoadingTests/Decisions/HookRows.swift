@@ -11,21 +11,6 @@ import URLLoadingWire
 /// The use cases of decisions in the async API; in the classic API each is a delegate method.
 @Suite(.timeLimit(.minutes(4)))
 struct HookRows {
-    private static func routes(_ origin: HTTPTestServer) {
-        origin.route("/locked") { request in
-            guard request.headers[.authorization] != nil else {
-                return .status(
-                    .unauthorized, headers: [.wwwAuthenticate: "Basic realm=\"r\""], body: .bytes(Array("no".utf8)))
-            }
-            return .ok("in")
-        }
-        origin.route("/image") { _ in .ok("png", headers: [.contentType: "image/png"]) }
-        origin.route("/page") { _ in .ok("html", headers: [.contentType: "text/html"]) }
-        origin.route("/count") { .ok("\($0.bodyCount)") }
-        origin.route("/kept") { _ in .ok("kept", headers: [.cacheControl: "max-age=60"]) }
-        origin.route("/from") { _ in .redirect("/page") }
-    }
-
     private static var restricting: Decisions {
         var decisions = Decisions()
         decisions.challenge = Decision { _ in .use(Credential(user: "ada", password: "secret")) }
@@ -45,7 +30,7 @@ struct HookRows {
     )
     func decided() async throws {
         try await withHTTPTestServer { origin in
-            Self.routes(origin)
+            origin.routeDecisions()
             try await withSession(.ephemeral, decisions: Self.restricting) { session in
                 try await session.expect(origin.url("/locked"), "in")
                 try await session.expect(origin.url("/page"), "html")
@@ -75,7 +60,7 @@ struct HookRows {
     @Test("without decisions each of these follows the library's default (checklist 12)")
     func undecided() async throws {
         try await withHTTPTestServer { origin in
-            Self.routes(origin)
+            origin.routeDecisions()
             try await withSession(.ephemeral) { session in
                 let (refused, response) = try await session.data(from: origin.url("/locked"))
                 #expect(refused == Data("no".utf8) && response.http?.status == .unauthorized)
@@ -90,7 +75,7 @@ struct HookRows {
     @Test("a demanded body without a provider fails the load, and nothing is sent (checklist 126)")
     func undemanded() async throws {
         try await withHTTPTestServer { origin in
-            Self.routes(origin)
+            origin.routeDecisions()
             try await withSession(.ephemeral) { session in
                 await expectFailure(.badRequest) { try await session.data(for: Self.upload(origin)) }
             }

@@ -18,9 +18,9 @@ struct DownloadRows {
     /// The folder of a test, a session that keeps its temporary files there, and an origin that serves ranges.
     static func with(
         etag: String? = "\"one\"", stallsAfter: Int64? = nil, _ setting: HTTPTestServer.Configuration = .init(),
-        _ use: (Folder, Session, HTTPTestServer) async throws -> Void
+        _ use: (TemporaryFolder, Session, HTTPTestServer) async throws -> Void
     ) async throws {
-        let folder = Folder()
+        let folder = try TemporaryFolder()
         var configuration = Configuration.ephemeral
         configuration.temporaryDirectory = URL(filePath: folder.path)
         try await withHTTPTestServer(setting) { origin in
@@ -33,7 +33,7 @@ struct DownloadRows {
             await expectEmpty(session)
         }
         // A file is deleted with the last reference to its load, which a task may hold that is just ending.
-        try await eventually(folder.names, of: .library) { $0.isEmpty }
+        try await eventuallyFiles(folder.names) { $0.isEmpty }
     }
 
     /// Returns the content, or the rest of it if the entity tag matches.
@@ -49,8 +49,7 @@ struct DownloadRows {
 
     /// Returns the token of a download interrupted after this many bytes.
     static func cut(_ session: Session, _ origin: HTTPTestServer) async throws -> ResumeToken {
-        let task = session.downloadTask(Request(url: origin.url("/file")))
-        task.resume()
+        let task = session.downloadTask(Request(url: origin.url("/file"))).resumed()
         try await origin.wait { $0.stalled == 1 }
         try await task.received()
         let token = await task.cancelProducingResumeToken()
@@ -65,9 +64,7 @@ struct DownloadRows {
         arguments: ["\"one\"", "W/\"weak\"", "\"other\""], [false, true])
     func leftWhileSuspended(etag: String, becomes: Bool) async throws {
         let clock = ManualClock()
-        var setting = HTTPTestServer.Configuration()
-        setting.clock = clock
-        try await Self.with(setting) { folder, session, origin in
+        try await Self.with(.init(clock: clock)) { folder, session, origin in
             let faults: [HTTPTestServer.Fault] = [
                 .init(.responseBody(after: 200_000), .delay(.seconds(1))), .init(.responseBody(after: 200_001), .cut),
             ]
@@ -217,7 +214,7 @@ struct DownloadRows {
                 task = nil
             }
             origin.releaseStalls()
-            try await eventually(folder.names, of: .library) { $0.isEmpty }
+            try await eventuallyFiles(folder.names) { $0.isEmpty }
         }
     }
 
@@ -407,8 +404,7 @@ struct DownloadRows {
         try await Self.with(stallsAfter: 700_000) { folder, session, origin in
             var request = Request(url: origin.url("/file"))
             request.headers = [.authorization: "Bearer s3cret", .cookie: "s3cret", .acceptLanguage: "de"]
-            let task = session.downloadTask(request)
-            task.resume()
+            let task = session.downloadTask(request).resumed()
             try await origin.wait { $0.stalled == 1 }
             try await task.received()
             let token = try #require(await task.cancelProducingResumeToken())
@@ -427,8 +423,8 @@ struct DownloadRows {
             #expect(task.resumeToken == nil)
             task.resume()
             _ = try await task.response
-            let token = try await eventually(task.resumeToken, of: .library) { $0 != nil }
-            let data = try #require(token).data
+            try await task.received()
+            let data = try #require(task.resumeToken).data
             try await origin.wait { $0.stalled == 1 }
             try await task.received(500_000)
             let written = task.snapshot.received
@@ -555,9 +551,7 @@ struct DownloadRows {
         ])
     func becomingStreamUnstored(_ head: String) async throws {
         let peer = ScriptedPeer([.takeUntil("\r\n\r\n"), .give(head + "first"), .end])
-        var configuration = Configuration.ephemeral
-        configuration.connect(to: peer)
-        let session = Session(configuration)
+        let session = Session(.ephemeral.with { $0.connect(to: peer) })
         var decisions = Decisions()
         decisions.response = Decision { _ in .becomeStream }
         let request = Request(url: try url("http://h.example/"))
@@ -579,15 +573,3 @@ struct DownloadRows {
 }
 
 func contents(_ url: URL?) -> Data? { url.flatMap { try? Data(contentsOf: $0) } }
-
-/// The empty folder of a test.
-final class Folder: Sendable {
-    let path = TemporaryFolder.make()
-    func url(_ name: String) -> URL { URL(filePath: "\(path)/\(name)") }
-    var names: [String] { (try? FileManager.default.contentsOfDirectory(atPath: path))?.sorted() ?? [] }
-    func mode(_ name: String) -> mode_t {
-        var status = stat()
-        return stat("\(path)/\(name)", &status) == 0 ? status.st_mode & 0o777 : 0
-    }
-    deinit { try? FileManager.default.removeItem(atPath: path) }
-}

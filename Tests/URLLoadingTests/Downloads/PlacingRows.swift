@@ -4,6 +4,7 @@ import FoundationEssentials
 import Glibc
 import Testing
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -13,15 +14,15 @@ import URLLoadingWire
 @Suite(.timeLimit(.minutes(4)))
 struct PlacingRows {
     /// The permissions of a new file: 0666 without the bits of the process's umask.
-    static func usual(_ folder: Folder) -> mode_t {
+    static func usual(_ folder: TemporaryFolder) -> mode_t {
         let path = folder.url("probe").path()
         close(open(path, O_CREAT | O_WRONLY, 0o666))
         defer { unlink(path) }
         return folder.mode("probe")
     }
 
-    static func with(_ use: (Folder, Session, URL) async throws -> Void) async throws {
-        let folder = Folder()
+    static func with(_ use: (TemporaryFolder, Session, URL) async throws -> Void) async throws {
+        let folder = try TemporaryFolder()
         try await withHTTPTestServer { origin in
             origin.route("/file") { _ in .ok("content") }
             let session = Session(ResumeRows.configuration(folder))
@@ -125,8 +126,7 @@ struct PlacingRows {
             var options = DownloadOptions(destination: folder.url("placed"))
             options.permissions = 0o4640
             for mode: mode_t in [0o640, 0o755] {
-                let task = session.downloadTask(Request(url: url), options: options)
-                task.resume()
+                let task = session.downloadTask(Request(url: url), options: options).resumed()
                 _ = try await task.value
                 #expect(folder.mode("placed") == 0o640)
                 chmod(folder.url("placed").path(), mode)
@@ -149,7 +149,7 @@ struct PlacingRows {
             302, 304, 404, 503,
         ])
     func requiresSuccess(_ code: Int) async throws {
-        let folder = Folder()
+        let folder = try TemporaryFolder()
         try await withHTTPTestServer { origin in
             let status = try #require(Status(code))
             origin.route("/file") { _ in
@@ -158,8 +158,7 @@ struct PlacingRows {
             let session = Session(ResumeRows.configuration(folder))
             var options = DownloadOptions(destination: folder.url("page"))
             options.requiresSuccess = true
-            let task = session.downloadTask(Request(url: origin.url("/file")), options: options)
-            task.resume()
+            let task = session.downloadTask(Request(url: origin.url("/file")), options: options).resumed()
             let error = await failure(.unacceptableStatus) { try await task.value }
             #expect(
                 error?.status == status && error?.response?.http?.headers[.retryAfter] == "7"

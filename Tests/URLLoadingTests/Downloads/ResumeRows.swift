@@ -5,6 +5,7 @@ import Glibc
 import Synchronization
 import Testing
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -19,7 +20,7 @@ struct ResumeRows {
 
     /// A partial file as an earlier process left it, and the stored token that names it.
     static func hold(
-        _ url: URL, in folder: Folder, validator: String = "\"one\"",
+        _ url: URL, in folder: TemporaryFolder, validator: String = "\"one\"",
         _ change: (inout ResumeToken.Record) -> Void = { _ in }
     ) throws -> ResumeToken {
         let file = try FileWriter.create(in: folder.path, prefix: ResumeToken.prefix)
@@ -33,14 +34,16 @@ struct ResumeRows {
         return try ResumeToken(ResumeToken(record, nil).data)
     }
 
-    static func configuration(_ folder: Folder) -> Configuration {
+    static func configuration(_ folder: TemporaryFolder) -> Configuration {
         var configuration = Configuration.patient
         configuration.temporaryDirectory = URL(filePath: folder.path)
         return configuration
     }
 
     /// Expects that the partial file is unchanged.
-    static func expectPartial(_ folder: Folder, _ comment: String, sourceLocation: SourceLocation = #_sourceLocation) {
+    static func expectPartial(
+        _ folder: TemporaryFolder, _ comment: String, sourceLocation: SourceLocation = #_sourceLocation
+    ) {
         let names = folder.names
         #expect(
             names.count == 1 && names[0].hasPrefix(ResumeToken.prefix), "\(comment): \(names)",
@@ -52,7 +55,7 @@ struct ResumeRows {
 
     /// Resumes with a token against a server with ranges, and expects a range request.
     static func expectResumes(
-        _ token: ResumeToken?, _ folder: Folder, _ origin: HTTPTestServer, _ comment: String,
+        _ token: ResumeToken?, _ folder: TemporaryFolder, _ origin: HTTPTestServer, _ comment: String,
         sourceLocation: SourceLocation = #_sourceLocation
     ) async throws {
         let token = try #require(token, "\(comment)", sourceLocation: sourceLocation)
@@ -75,7 +78,7 @@ struct ResumeRows {
 
     @Test("a resumed download that fails before its response still carries its token", arguments: Ending.allCases)
     func keepsToken(_ ending: Ending) async throws {
-        let folder = Folder()
+        let folder = try TemporaryFolder()
         let clock = ManualClock()
         try await withHTTPTestServer { origin in
             let fault: HTTPTestServer.Fault.Effect = ending == .closed ? .close : .stall
@@ -126,7 +129,7 @@ struct ResumeRows {
 
     @Test("a resumed download whose server refuses the connection still carries its token, repeatedly")
     func refusedConnection() async throws {
-        let folder = Folder()
+        let folder = try TemporaryFolder()
         let origin = try HTTPTestServer()
         let closed = origin.url("/file")
         origin.start()
@@ -232,7 +235,7 @@ struct ResumeRows {
         "a 206 that repeats the validator is appended, a 200 restarts, every other response leaves the partial file",
         arguments: rows, ["\"one\"", modified])
     func answers(_ row: Row, _ validator: String) async throws {
-        let folder = Folder()
+        let folder = try TemporaryFolder()
         let comment = "\(row.status) \(row.name), \(validator)"
         try await withHTTPTestServer { origin in
             let token = try Self.hold(origin.url("/file"), in: folder, validator: validator)
@@ -251,8 +254,7 @@ struct ResumeRows {
             }
             let session = Session(Self.configuration(folder))
             let place = folder.url("whole")
-            let task = session.downloadTask(resuming: token, options: DownloadOptions(destination: place))
-            task.resume()
+            let task = session.downloadTask(resuming: token, options: DownloadOptions(destination: place)).resumed()
             var error: LoadError?
             do throws(LoadError) { _ = try await task.value } catch let thrown { error = thrown }
             let request = origin.requests.last
@@ -281,7 +283,7 @@ struct ResumeRows {
 
     @Test("the error page of a first download is its result")
     func firstPage() async throws {
-        let folder = Folder()
+        let folder = try TemporaryFolder()
         try await withHTTPTestServer { origin in
             origin.route("/file") { _ in .status(.notFound, body: .bytes(Array("a page".utf8))) }
             let session = Session(Self.configuration(folder))
@@ -297,7 +299,7 @@ struct ResumeRows {
 
     @Test("a validator that is not UTF-8 is sent byte for byte, from a stored token too", arguments: [false, true])
     func latinTag(_ isStored: Bool) async throws {
-        let folder = Folder()
+        let folder = try TemporaryFolder()
         let tag: [UInt8] = [0x22, 0x63, 0x61, 0x66, 0xE9, 0x22]
         try await withHTTPTestServer { origin in
             origin.route("/file") { _ in
@@ -337,7 +339,7 @@ struct ResumeRows {
 
     @Test("of a stored token's fields only the Accept fields are sent")
     func forgedFields() async throws {
-        let folder = Folder()
+        let folder = try TemporaryFolder()
         try await withHTTPTestServer { origin in
             origin.route("/file") { DownloadRows.answer($0, "\"one\"") }
             let token = try Self.hold(origin.url("/file"), in: folder) { record in

@@ -19,9 +19,7 @@ struct TokenRows {
     /// A server whose pauses end when the test says so.
     static func timed() -> (ManualClock, HTTPTestServer.Configuration) {
         let clock = ManualClock()
-        var setting = HTTPTestServer.Configuration()
-        setting.clock = clock
-        return (clock, setting)
+        return (clock, .init(clock: clock))
     }
 
     @Test("a token used after its download is complete does not change the delivered file")
@@ -98,13 +96,13 @@ struct TokenRows {
             var file: DownloadedFile? = try await task?.value
             #expect(file?.size == Int64(Self.content.count))
             (file, task) = (nil, nil)
-            try await eventually(folder.names, of: .library) { $0.isEmpty }
+            try await eventuallyFiles(folder.names) { $0.isEmpty }
         }
     }
 
     @Test("a forged token cannot read bytes of another file")
     func foreignContent() async throws {
-        let folder = Folder()
+        let folder = try TemporaryFolder()
         let secret = folder.url("secret")
         try Data("password".utf8).write(to: secret)
         let record = ResumeToken.Record(
@@ -234,11 +232,8 @@ struct TokenRows {
                 DownloadRows.answer($0, "\"one\"")
             }
             let heir = Heir()
-            var configuration = Configuration.ephemeral
-            configuration.observers = [heir]
-            try await withSession(configuration) { session in
-                let task = session.downloadTask(Request(url: origin.url("/file")))
-                task.resume()
+            try await withSession(.ephemeral.with { $0.observers = [heir] }) { session in
+                let task = session.downloadTask(Request(url: origin.url("/file"))).resumed()
                 await failure(.truncated) { try await task.value }?.resumeToken?.discard()
             }
             #expect(heir.couldClaim.withLock { $0 } == true)
@@ -258,8 +253,7 @@ struct TokenRows {
             let place = folder.url("a")
             let second = session.downloadTask(
                 resuming: try ResumeToken(token.data), options: DownloadOptions(destination: folder.url("b")))
-            let first = session.downloadTask(resuming: token, options: DownloadOptions(destination: place))
-            first.resume()
+            let first = session.downloadTask(resuming: token, options: DownloadOptions(destination: place)).resumed()
             // The first download's request is the first of the two.
             try await requests.wait { $0 > 0 }
             second.resume()

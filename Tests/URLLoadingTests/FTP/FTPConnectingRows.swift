@@ -4,6 +4,7 @@ import FoundationEssentials
 import Synchronization
 import Testing
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -151,9 +152,7 @@ struct FTPConnectingRows {
     func refused() async throws {
         try await withFTPTestServer { server in
             try await withTestProxy(.init(.http, user: "u", password: "pw")) { proxy in
-                var configuration = Configuration.patient
-                configuration.proxyPolicy = .fixed([try proxy.address()])
-                let session = Session(configuration)
+                let session = try Session(.patient.with { $0.proxyPolicy = .fixed([try proxy.address()]) })
                 await expectFailure(.proxyAuthenticationRequired) { try await session.data(from: server.url("/a")) }
                 #expect(server.counts.accepted == 0)
                 await expectEmpty(session)
@@ -168,9 +167,7 @@ struct FTPConnectingRows {
         try await withFTPTestServer { server in
             server.put("a", Data("hello".utf8))
             let gate = NTLMGate()
-            var setup = TestProxy.Configuration(.http)
-            setup.authorize = { gate.authorize($0) }
-            try await withTestProxy(setup) { proxy in
+            try await withTestProxy(.authenticating(gate)) { proxy in
                 var configuration = Configuration.patient
                 configuration.proxyPolicy = .fixed([try proxy.address()])
                 let session = Session(

@@ -13,14 +13,11 @@ struct FTPDownloadRows {
     static let content = Data((0..<1_500_000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) })
 
     static func with(_ use: (FTPTestServer, Session, @Sendable (String) -> URL) async throws -> Void) async throws {
-        let folder = temporaryURL("ftp", isDirectory: true)
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let folder = try makeTemporaryFolder("ftp")
         defer { try? FileManager.default.removeItem(at: folder) }
         try await withFTPTestServer { server in
             server.put("file", Self.content)
-            var configuration = Configuration.ephemeral
-            configuration.temporaryDirectory = folder
-            let session = Session(configuration)
+            let session = Session(.ephemeral.with { $0.temporaryDirectory = folder })
             try await use(server, session) { folder.appending(path: $0) }
             await expectEmpty(session)
             try await server.wait { $0.open == 0 && $0.openTransfers == 0 }
@@ -30,8 +27,7 @@ struct FTPDownloadRows {
     static func cut(_ server: FTPTestServer, _ session: Session, after count: Int = 700_000) async throws -> ResumeToken
     {
         server.inject(.stallsData(after: count))
-        let task = session.downloadTask(Request(url: server.url("/file")))
-        task.resume()
+        let task = session.downloadTask(Request(url: server.url("/file"))).resumed()
         try await task.received(count)
         let token = await task.cancelProducingResumeToken()
         server.removeFaults()
@@ -105,8 +101,7 @@ struct FTPDownloadRows {
             download?.resume()
             #expect(try await download?.value.size == 1_500_000)
             decisions.response = Decision { _ in .becomeStream }
-            let stream = session.dataTask(Request(url: server.url("/file")), decisions: decisions)
-            stream.resume()
+            let stream = session.dataTask(Request(url: server.url("/file")), decisions: decisions).resumed()
             await expectFailure(.badDecision) { try await stream.value }
         }
     }

@@ -3,6 +3,7 @@
 import FoundationEssentials
 import Testing
 import URLLoading
+import URLLoadingTestSupport
 import URLLoadingTesting
 
 /// For every fault of a server a load ends with a matching error, and no socket is left.
@@ -65,9 +66,7 @@ struct FTPFaultRows {
             server.put("a", Data("0123456789".utf8))
             server.inject(fault)
             let clock = ManualClock()
-            var configuration = Configuration.ephemeral
-            configuration.use(clock)
-            let session = Session(configuration)
+            let session = Session(.ephemeral.with { $0.use(clock) })
             let load = RunningLoad(session, Request(url: server.url("/a")))
             try await server.wait { $0.stalled == 1 }
             try await clock.untilWaiting()

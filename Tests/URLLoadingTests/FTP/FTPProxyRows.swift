@@ -2,6 +2,7 @@
 
 import FoundationEssentials
 import Testing
+import URLLoadingTestSupport
 import URLLoadingTesting
 
 @testable import URLLoading
@@ -15,9 +16,7 @@ struct FTPProxyRows {
             server.put("a", Data("hello".utf8))
             for kind in [TestProxy.Configuration.Kind.http, .socks] {
                 try await withTestProxy(.init(kind)) { proxy in
-                    var configuration = Configuration.ephemeral
-                    configuration.proxyPolicy = .fixed([try proxy.address()])
-                    let session = Session(configuration)
+                    let session = try Session(.ephemeral.with { $0.proxyPolicy = .fixed([try proxy.address()]) })
                     try await session.expect(server.url("/a"), "hello")
                     try await session.expect(server.url("/a"), "hello")
                     #expect(proxy.connections == 3)

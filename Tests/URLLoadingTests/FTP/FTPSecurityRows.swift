@@ -5,6 +5,7 @@ import Synchronization
 import Testing
 import URLLoading
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 
 /// ftp over TLS, explicit and implicit.
@@ -65,9 +66,7 @@ struct FTPSecurityRows {
     func refused() async throws {
         try await withFTPTestServer { server in
             server.put("a", Data("hello".utf8))
-            var configuration = Configuration.ephemeral
-            configuration.ftp.security = .explicit
-            try await withSession(configuration) { session in
+            try await withSession(.ephemeral.with { $0.ftp.security = .explicit }) { session in
                 await expectFailure(.secureConnectionFailed, .remote, .securing) {
                     try await session.data(from: server.url("/a"))
                 }

@@ -5,12 +5,13 @@
 import FoundationEssentials
 import Testing
 import URLLoading
+import URLLoadingTestSupport
 import URLLoadingTesting
 
 @Suite(.timeLimit(.minutes(4)))
 struct CookiesGuideTests {
-    @Test("the example of cookie settings") func whose() {
-        let folder = Folder().url("state")
+    @Test("the example of cookie settings") func whose() throws {
+        let folder = try TemporaryFolder().url("state")
         var configuration = Configuration.default
         configuration.cookies.storage = .store(CookieStore())
         configuration.cookies.storage = .store(CookieStore(directory: folder))
@@ -71,7 +72,7 @@ struct CookiesGuideTests {
     }
 
     @Test("the example of cookie files") func files() throws {
-        let folder = Folder()
+        let folder = try TemporaryFolder()
         let file = folder.url("cookies.txt")
         let store = CookieStore()
         store.set(["Set-Cookie": "a=1"], from: try url("https://example.org/"))

@@ -53,7 +53,7 @@ struct DecisionsGuideTests {
             let session = Session(.default, decisions: decisions)
             let (_, response) = try await session.data(from: origin.url("/to"))
             #expect(response.http?.status == .found)
-            try await eventually(session.leakedClosures, of: .library) { $0 == 0 }
+            try await eventuallyNoLeaks(session.leakedClosures)
         }
     }
 }

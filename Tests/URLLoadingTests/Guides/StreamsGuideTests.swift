@@ -6,6 +6,7 @@ import FoundationEssentials
 import Testing
 import URLLoading
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 
 @Suite(.timeLimit(.minutes(4)))

@@ -148,20 +148,7 @@ struct TestingGuideTests {
     @Test("the file of the guide is one")
     func file() throws {
         let recording = try Recording(
-            text: """
-                urlloading recording 1
-
-                request POST https://example.org/greet at 0
-                > Content-Type: text/plain
-                body
-                + world
-                answer 200 HTTP/1.1 at 12.5
-                < Content-Type: text/plain
-                length 13
-                piece at 12.5
-                | hello,
-                + world!
-                end at 14
+            text: RecordingTextTests.ofGuide + """
 
                 request GET http://down.example/ at 20
                 failed hostNotFound -1003 resolving system at 21 down.example

@@ -15,11 +15,11 @@ struct TransfersGuideTests {
     /// A file with a strong validator, served in parts.
     private func withFile(
         faults: [HTTPTestServer.Fault] = [],
-        _ use: nonisolated(nonsending) (HTTPTestServer, URL, Session, Folder) async throws -> Void
+        _ use: nonisolated(nonsending) (HTTPTestServer, URL, Session, TemporaryFolder) async throws -> Void
     ) async throws {
         try await withHTTPTestServer { origin in
             serve(origin, faults)
-            try await use(origin, origin.url("/film.mov"), Session(.ephemeral), Folder())
+            try await use(origin, origin.url("/film.mov"), Session(.ephemeral), try TemporaryFolder())
         }
     }
 
@@ -164,7 +164,7 @@ struct TransfersGuideTests {
             server.serve("/films", on: origin)
             origin.route("/put") { request in .ok("\(request.bodyCount)") }
             let session = Session(.ephemeral)
-            let files = Folder()
+            let files = try TemporaryFolder()
             let film = files.url("film.mov")
             try Data(Self.content.utf8).write(to: film)
             var url = origin.url("/put")

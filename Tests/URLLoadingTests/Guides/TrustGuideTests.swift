@@ -53,8 +53,7 @@ struct TrustGuideTests {
         try await withTrust(server: { tls, authority, _ in tls.clientRootsPEM = authority.pem }) { rig in
             let vault = Vault()
             let me = try rig.authority.issue(.init(names: [], commonName: "ada", isForServers: false))
-            let directory = temporaryURL("me")
-            try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+            let directory = try makeTemporaryFolder("me")
             defer { try? FileManager.default.removeItem(at: directory) }
             let certificateFile = directory.appending(path: "me.pem")
             let keyFile = directory.appending(path: "me.key")

@@ -5,6 +5,7 @@ import Synchronization
 import Testing
 import URLLoading
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -33,8 +34,7 @@ struct HTTP2ChoiceTests {
         try await withSecureHTTP2 { server, configuration in
             server.route("/") { _ in .ok("two") }
             try await withSession(configuration) { session in
-                let task = session.dataTask(from: server.url("/"))
-                task.resume()
+                let task = session.dataTask(from: server.url("/")).resumed()
                 let (data, response) = try await (task.value, task.response)
                 #expect(response.http?.version == .http2 && data == Data("two".utf8))
                 let metrics = try await task.metrics
@@ -136,8 +136,7 @@ struct HTTP2ChoiceTests {
             server.route("/") { _ in .ok("two") }
             var decisions = Decisions()
             decisions.response = Decision { _ in .becomeStream }
-            let task = session.dataTask(Request(url: server.url("/")), decisions: decisions)
-            task.resume()
+            let task = session.dataTask(Request(url: server.url("/")), decisions: decisions).resumed()
             let error = await #expect(throws: LoadError.self) { try await task.value }
             #expect(error?.reason == .badDecision && error?.detail?.contains("HTTP/2") == true)
             try await session.expect(server.url("/"), "two")
@@ -250,8 +249,7 @@ struct HTTP2ChoiceTests {
         try await withSecureHTTP2(protocols: ["h2", "http/1.1"]) { server, configuration in
             server.script { peer in
                 guard peer.tls?.applicationProtocol == "h2" else { return }
-                try await peer.start()
-                let request = try await peer.expectRequest()
+                let request = try await peer.acceptRequest()
                 try await peer.reset(request.stream, .http11Required)
                 await peer.untilClosed()
             }

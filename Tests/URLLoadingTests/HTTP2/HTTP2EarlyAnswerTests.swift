@@ -3,6 +3,7 @@
 import FoundationEssentials
 import Testing
 import URLLoading
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -31,7 +32,7 @@ struct HTTP2EarlyAnswerTests {
         case data, stream, file
 
         /// More than the window that a server gives at first.
-        func body(_ folder: Folder) throws -> RequestBody {
+        func body(_ folder: TemporaryFolder) throws -> RequestBody {
             switch self {
             case .data: return .data(Data(bytes(1_000_000)))
             case .stream: return .stream { AsyncStream<[UInt8]>(unfolding: { [UInt8](repeating: 1, count: 10_000) }) }
@@ -42,20 +43,25 @@ struct HTTP2EarlyAnswerTests {
         }
     }
 
+    /// Receives a request up to the first bytes of its body.
+    private static func beginUpload(_ peer: HTTP2Peer) async throws -> HTTP2Peer.Request {
+        let request = try await peer.acceptRequest()
+        _ = try await peer.expect(.data, stream: request.stream)
+        return request
+    }
+
     @Test(
         "an early response is delivered whole, and the connection stays usable if possible", arguments: Ending.allCases,
         Source.allCases)
     func wholeAnswer(_ ending: Ending, _ source: Source) async throws {
-        let folder = Folder()
+        let folder = try TemporaryFolder()
         defer { withExtendedLifetime(folder) {} }
         let body = try source.body(folder)
         for status in [Status.ok, .contentTooLarge] {
             try await withHTTP2 { server, session in
                 server.route("*") { _ in .ok("next") }
                 server.script(onConnection: 1) { peer in
-                    try await peer.start()
-                    let first = try await peer.expectRequest()
-                    _ = try await peer.expect(.data, stream: first.stream)
+                    let first = try await Self.beginUpload(peer)
                     try await peer.respond(to: first.stream, status, body: Array("early".utf8))
                     try await ending.act(peer, first.stream)
                     while let next = try? await request(behind: first.stream, peer) {
@@ -87,15 +93,13 @@ struct HTTP2EarlyAnswerTests {
 
     @Test("a truncated early response fails once, without a retry", arguments: Ending.allCases, Source.allCases)
     func cutAnswer(_ ending: Ending, _ source: Source) async throws {
-        let folder = Folder()
+        let folder = try TemporaryFolder()
         defer { withExtendedLifetime(folder) {} }
         let body = try source.body(folder)
         try await withHTTP2 { server, session in
             server.route("*") { _ in .ok("next") }
             server.script(onConnection: 1) { peer in
-                try await peer.start()
-                let first = try await peer.expectRequest()
-                _ = try await peer.expect(.data, stream: first.stream)
+                let first = try await Self.beginUpload(peer)
                 try await peer.respond(to: first.stream, body: Array("ear".utf8), endStream: false)
                 try await ending.act(peer, first.stream)
                 peer.finish()

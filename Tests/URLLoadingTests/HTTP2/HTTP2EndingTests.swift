@@ -122,8 +122,7 @@ struct HTTP2EndingTests {
         try await withHTTP2(clock: clock, { $0.http2PingInterval = .seconds(15) }) { server, session in
             server.route("/") { _ in .ok("ok") }
             server.script(onConnection: 1) { peer in
-                try await peer.start()
-                let request = try await peer.expectRequest()
+                let request = try await peer.acceptRequest()
                 try await peer.respond(to: request.stream, body: Array("ok".utf8))
                 // The server does not respond from now on.
                 while true { _ = try await peer.receive() }
@@ -156,8 +155,7 @@ struct HTTP2EndingTests {
         try await withHTTP2 { server, session in
             server.route("/") { request in .ok("\(request.bodyCount)") }
             server.script(onConnection: 1) { peer in
-                try await peer.start()
-                _ = try await peer.expectRequest()
+                _ = try await peer.acceptRequest()
                 try await peer.goAway(last: 0)
                 await peer.untilClosed()
             }
@@ -167,8 +165,7 @@ struct HTTP2EndingTests {
         }
         try await withHTTP2 { server, session in
             server.script(onConnection: 1) { peer in
-                try await peer.start()
-                _ = try await peer.expectRequest()
+                _ = try await peer.acceptRequest()
                 peer.finish()
             }
             let post = Request(url: server.url("/"), method: .post, body: .data(Data(bytes(10))))

@@ -146,8 +146,7 @@ struct HTTP2LoadTests {
     @Test("a body waits for a 100") func expectContinue() async throws {
         try await withHTTP2 { server, session in
             server.script { peer in
-                try await peer.start()
-                let request = try await peer.expectRequest()
+                let request = try await peer.acceptRequest()
                 try await peer.headers(request.stream, HTTP2Fields(.continue))
                 let body = try await peer.expectBody(of: request.stream)
                 try await peer.respond(to: request.stream, body: Array("\(body.count)".utf8))
@@ -162,8 +161,7 @@ struct HTTP2LoadTests {
     @Test("a refusal before the body saves it") func refusalBeforeTheBody() async throws {
         try await withHTTP2 { server, session in
             server.script { peer in
-                try await peer.start()
-                let request = try await peer.expectRequest()
+                let request = try await peer.acceptRequest()
                 try await peer.respond(to: request.stream, .contentTooLarge, body: Array("no".utf8))
                 await peer.untilClosed()
             }
@@ -176,8 +174,7 @@ struct HTTP2LoadTests {
     @Test("a response may begin before the request has ended") func answerBesideTheRequest() async throws {
         try await withHTTP2 { server, session in
             server.script { peer in
-                try await peer.start()
-                let request = try await peer.expectRequest()
+                let request = try await peer.acceptRequest()
                 try await peer.respond(to: request.stream, body: Array("early ".utf8), endStream: false)
                 let body = try await peer.expectBody(of: request.stream)
                 try await peer.data(request.stream, Array("\(body.count)".utf8), endStream: true)

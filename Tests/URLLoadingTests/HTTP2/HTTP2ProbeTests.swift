@@ -24,18 +24,15 @@ struct HTTP2ProbeTests {
         ) { server, session in
             server.route("/") { _ in .ok("ok") }
             server.script(onConnection: 1) { peer in
-                try await peer.start()
-                _ = try await peer.expectRequest()
+                _ = try await peer.acceptRequest()
                 let second = try await peer.expectRequest()
                 try await peer.respond(to: second.stream, body: [1], endStream: false)
                 // The server does not respond from now on.
                 while true { _ = try await peer.receive() }
             }
-            let first = session.dataTask(from: server.url("/"))
-            first.resume()
+            let first = session.dataTask(from: server.url("/")).resumed()
             _ = try await server.wait(for: .headers)
-            let second = session.dataTask(from: server.url("/"))
-            second.resume()
+            let second = session.dataTask(from: server.url("/")).resumed()
             _ = try await second.response
             let ended = Watched(0)
             let failures = [first, second].map { task in
@@ -70,8 +67,7 @@ struct HTTP2ProbeTests {
         ) { server, session in
             let said = Watched(0)
             server.script { peer in
-                try await peer.start()
-                let request = try await peer.expectRequest()
+                let request = try await peer.acceptRequest()
                 said.add()
                 for _ in 1...5 {
                     try await peer.answerControl(try await peer.expect(.ping))

@@ -18,8 +18,7 @@ struct HTTP2RetryTests {
     func again() async throws {
         try await withHTTP2(.init(), { $0.retryPolicy = Self.eager }) { server, session in
             server.script(onConnection: 1) { peer in
-                try await peer.start()
-                let first = try await peer.expectRequest()
+                let first = try await peer.acceptRequest()
                 try await peer.reset(first.stream, .internalError)
                 let second = try await peer.expectRequest()
                 try await peer.respond(to: second.stream, body: Array("ok".utf8))
@@ -35,8 +34,7 @@ struct HTTP2RetryTests {
         try await withHTTP2 { server, session in
             let content = bytes(2000)
             server.script(onConnection: 1) { peer in
-                try await peer.start()
-                let first = try await peer.expectRequest()
+                let first = try await peer.acceptRequest()
                 try await peer.respond(
                     to: first.stream, .ok, [.etag: "\"one\"", .contentLength: "2000"], body: Array(content[..<1000]),
                     endStream: false)
@@ -49,8 +47,7 @@ struct HTTP2RetryTests {
                     body: Array(content[1000...]))
                 _ = await peer.untilClosed()
             }
-            let task = session.downloadTask(Request(url: server.url("/")))
-            task.resume()
+            let task = session.downloadTask(Request(url: server.url("/"))).resumed()
             try await task.received(1000)
             task.suspend()
             server.release()
@@ -65,8 +62,7 @@ struct HTTP2RetryTests {
     func never() async throws {
         try await withHTTP2 { server, session in
             server.script(onConnection: 1) { peer in
-                try await peer.start()
-                let first = try await peer.expectRequest()
+                let first = try await peer.acceptRequest()
                 try await peer.reset(first.stream, .internalError)
                 _ = await peer.untilClosed()
             }

@@ -87,8 +87,7 @@ struct HTTP2SharingTests {
         try await withHTTP2(clock: clock, { $0.idleTimeout = .seconds(5) }) { server, session in
             let isOver = Atomic<Bool>(false)
             server.script { peer in
-                try await peer.start()
-                _ = try await peer.expectRequest()
+                _ = try await peer.acceptRequest()
                 let other = try await peer.expectRequest().stream
                 try await peer.respond(to: other, body: [1], endStream: false)
                 while !isOver.load(ordering: .acquiring) {
@@ -116,8 +115,7 @@ struct HTTP2SharingTests {
         try await withHTTP2(clock: clock) { server, session in
             server.route("/") { _ in .ok("ok") }
             server.script(onConnection: 1) { peer in
-                try await peer.start()
-                let first = try await peer.expectRequest()
+                let first = try await peer.acceptRequest()
                 try await peer.respond(to: first.stream, body: Array("ok".utf8))
                 let second = try await peer.expectRequest()
                 try await peer.goAway(last: closes ? second.stream : first.stream, .enhanceYourCalm)
@@ -140,8 +138,7 @@ struct HTTP2SharingTests {
         ) { server, session in
             server.route("/") { _ in .ok("ok") }
             server.script(onConnection: 1) { peer in
-                try await peer.start()
-                _ = try await peer.expectRequest()
+                _ = try await peer.acceptRequest()
                 try await peer.goAway(last: 0, .enhanceYourCalm)
                 await peer.untilClosed()
             }

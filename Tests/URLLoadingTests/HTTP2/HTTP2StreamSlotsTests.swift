@@ -14,8 +14,7 @@ import URLLoadingWire
 struct HTTP2StreamSlotsTests {
     private func waiting(_ session: Session, _ server: HTTP2TestServer, _ count: Int) -> [LoadTask<Data>] {
         (0..<count).map { _ in
-            let task = session.dataTask(from: server.url("/"))
-            task.resume()
+            let task = session.dataTask(from: server.url("/")).resumed()
             return task
         }
     }
@@ -26,14 +25,12 @@ struct HTTP2StreamSlotsTests {
         try await withHTTP2(clock: clock, { $0.maximumConnectionsPerHost = 1 }) { server, session in
             server.route("/") { _ in .ok("ok") }
             server.script(onConnection: 1) { peer in
-                try await peer.start()
-                let first = try await peer.expectRequest()
+                let first = try await peer.acceptRequest()
                 try await peer.respond(to: first.stream, body: Array("ok".utf8), endStream: !hasStream)
                 if hasStream { try await peer.goAway(last: first.stream) } else { try await peer.hold() }
                 await peer.untilClosed()
             }
-            let first = session.dataTask(from: server.url("/"))
-            first.resume()
+            let first = session.dataTask(from: server.url("/")).resumed()
             if hasStream {
                 _ = try await first.response
             } else {
@@ -61,8 +58,7 @@ struct HTTP2StreamSlotsTests {
                 try await peer.goAway(last: first.stream)
                 await peer.untilClosed()
             }
-            let first = session.dataTask(from: server.url("/"))
-            first.resume()
+            let first = session.dataTask(from: server.url("/")).resumed()
             _ = try await first.response
             let others = waiting(session, server, 5)
             server.release()
@@ -102,8 +98,7 @@ struct HTTP2StreamSlotsTests {
         let clock = ManualClock()
         try await withHTTP2(clock: clock, { $0.maximumConnectionsPerHost = 1 }) { server, session in
             server.script { peer in
-                try await peer.start()
-                let first = try await peer.expectRequest()
+                let first = try await peer.acceptRequest()
                 try await peer.send(.settings(.maxConcurrentStreams(0)))
                 try await peer.respond(to: first.stream, body: Array("ok".utf8))
                 try await peer.hold()
@@ -180,8 +175,7 @@ struct HTTP2StreamSlotsTests {
         ) { server, session in
             server.route("/") { _ in .ok("ok") }
             let tasks = try (0..<60).map { _ in
-                let task = session.dataTask(from: try url("http://origin.test:\(server.port)/"))
-                task.resume()
+                let task = session.dataTask(from: try url("http://origin.test:\(server.port)/")).resumed()
                 return task
             }
             try await pollerHasRun()
@@ -228,9 +222,7 @@ struct HTTP2StreamSlotsTests {
             one.route("/") { _ in .ok("ok") }
             try await withHTTP2TestServer { two in
                 two.route("/") { _ in .ok("ok") }
-                var configuration = Configuration.http2
-                configuration.maximumIdleConnections = 1
-                try await withSession(configuration) { session in
+                try await withSession(.http2.with { $0.maximumIdleConnections = 1 }) { session in
                     try await session.expect(one.url("/"), "ok")
                     try await session.expect(two.url("/"), "ok")
                     try await one.wait { $0.open == 0 }

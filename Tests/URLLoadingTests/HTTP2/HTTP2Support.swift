@@ -42,4 +42,12 @@ nonisolated(nonsending) func withHTTP2<R>(
     return try await withHTTP2(.init(), withClock, use)
 }
 
+extension HTTP2Peer {
+    /// Starts the connection, and returns its first request.
+    func acceptRequest() async throws -> Request {
+        try await start()
+        return try await expectRequest()
+    }
+}
+
 func bytes(_ count: Int) -> [UInt8] { (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) } }

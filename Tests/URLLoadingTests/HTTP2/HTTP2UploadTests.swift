@@ -47,8 +47,7 @@ struct HTTP2UploadTests {
         try await withHTTP2 { server, session in
             let received = Lock<[UInt8]>([])
             server.script(onConnection: 1) { peer in
-                try await peer.start()
-                let first = try await peer.expectRequest()
+                let first = try await peer.acceptRequest()
                 #expect(first.fields["upload-complete"] == "?1")
                 try await Self.offer(peer, first.stream)
                 if losesConnection {

@@ -67,7 +67,7 @@ struct PieceSourceTests {
         source.abandon()
         #expect(leaked.value == 1 && source.take() == nil)
         released.continuation.yield()
-        try await eventually(leaked.value, of: .library) { $0 == 0 }
+        try await eventuallyNoLeaks(leaked.value)
         #expect(wakes.value == 0 && source.take() == nil)
     }
 

@@ -7,6 +7,7 @@ import Glibc
 import Testing
 import URLLoading
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 
 @Suite(.timeLimit(.minutes(4)))
@@ -46,9 +47,7 @@ struct StatisticsSocketTests {
                     for await _ in gate {}
                     return .ok("slow")
                 }
-                var configuration = Configuration.ephemeral
-                configuration.maximumConnectionsPerHost = 1
-                try await withSession(configuration) { session in
+                try await withSession(.ephemeral.with { $0.maximumConnectionsPerHost = 1 }) { session in
                     try session.exposeStatistics(at: path)
                     _ = try await session.data(from: origin.url("/quick"))
                     var host = try #require(try await read(path).hosts.first)
@@ -95,8 +94,7 @@ struct StatisticsSocketTests {
     func ended() async throws {
         try await withPath { path in
             let session = Session(.ephemeral)
-            session.invalidateAndCancel()
-            await session.invalidated()
+            await expectEmpty(session)
             #expect(throws: LoadError.self) { try session.exposeStatistics(at: path) }
             #expect(!isSocket(path))
             func expose() throws { try Session(.ephemeral).exposeStatistics(at: path) }

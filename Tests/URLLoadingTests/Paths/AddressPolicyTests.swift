@@ -5,6 +5,7 @@ import Synchronization
 import Testing
 import URLLoading
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 
 /// The policy against requests into private networks: called for every address, and no refused address is connected to.
@@ -30,8 +31,7 @@ struct AddressPolicyTests {
         "literal addresses, localhost and names are asked about alike",
         arguments: ["127.0.0.1", "localhost", "name.example"])
     func everyHost(_ host: String) async throws {
-        try await withHTTPTestServer { origin in
-            origin.route("/") { _ in .ok("hello") }
+        try await withHTTPTestServer(answering: "hello") { origin in
             let asked = Asked()
             let session = Session(
                 configuration {
@@ -59,8 +59,7 @@ struct AddressPolicyTests {
 
     @Test("refused addresses are skipped, and the others are connected to")
     func someRefused() async throws {
-        try await withHTTPTestServer { origin in
-            origin.route("/") { _ in .ok("hello") }
+        try await withHTTPTestServer(answering: "hello") { origin in
             // The first address cannot be connected to within the test.
             let found: [SocketAddress] = [.ipv4((192, 0, 2, 1), port: 0), .ipv4((127, 0, 0, 1), port: 0)]
             let session = Session(configuration(RecordingResolver(.success(found))) { $0.isLoopback })
@@ -90,8 +89,7 @@ struct AddressPolicyTests {
 
     @Test("a kept connection was asked about when it was made")
     func keptConnection() async throws {
-        try await withHTTPTestServer { origin in
-            origin.route("/") { _ in .ok("hello") }
+        try await withHTTPTestServer(answering: "hello") { origin in
             let asked = Asked()
             var configuration = configuration {
                 asked.note($0)

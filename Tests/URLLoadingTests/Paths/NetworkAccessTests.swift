@@ -5,6 +5,7 @@ import Glibc
 import Testing
 import URLLoading
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 
 /// Networks excluded by a session or a request.
@@ -65,8 +66,7 @@ struct NetworkAccessTests {
 
     @Test("this machine is reached regardless of the network", arguments: ["127.0.0.1", "localhost", "name.example"])
     func thisMachine(_ host: String) async throws {
-        try await withHTTPTestServer { origin in
-            origin.route("/") { _ in .ok("hello") }
+        try await withHTTPTestServer(answering: "hello") { origin in
             var configuration = configuration(ScriptedPaths(Self.modem), hints: .init(isConstrained: true))
             configuration.resolver = RecordingResolver()
             configuration.allowsCellularAccess = false
@@ -79,8 +79,7 @@ struct NetworkAccessTests {
 
     @Test("for a host with local and remote addresses, the local ones are used")
     func hereAndElsewhere() async throws {
-        try await withHTTPTestServer { origin in
-            origin.route("/") { _ in .ok("hello") }
+        try await withHTTPTestServer(answering: "hello") { origin in
             var configuration = configuration(ScriptedPaths(Self.modem))
             configuration.resolver = RecordingResolver(
                 .success([.ipv4((255, 255, 255, 255), port: 0), .ipv4((127, 0, 0, 1), port: 0)]))
@@ -91,8 +90,7 @@ struct NetworkAccessTests {
 
     @Test("if all networks are allowed, or the destination is local, the path is not queried")
     func noCost() async throws {
-        try await withHTTPTestServer { origin in
-            origin.route("/") { _ in .ok("hello") }
+        try await withHTTPTestServer(answering: "hello") { origin in
             let kernel = ScriptedPaths(Self.modem)
             var configuration = configuration(kernel)
             configuration.resolver = RecordingResolver()

@@ -124,9 +124,7 @@ struct NetworkNamespaceChild {
         _ use: (HTTPTestServer, Session, EventRecorder, URL) async throws -> Void
     ) async throws {
         ip("link set lo up", "link add v0 type veth peer name v1")
-        var configuration = HTTPTestServer.Configuration()
-        configuration.address = .everyIPv4
-        try await withHTTPTestServer(configuration) { origin in
+        try await withHTTPTestServer(.init(address: .everyIPv4)) { origin in
             origin.route("/") { _ in .ok("hello") }
             let recorder = EventRecorder()
             var configuration = Configuration.ephemeral

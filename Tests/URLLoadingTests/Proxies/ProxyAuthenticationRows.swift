@@ -52,8 +52,7 @@ import URLLoadingWire
     }
 
     @Test func `another proxy gets no credentials of the previous one (security 7, 17)`() async throws {
-        try await withHTTPTestServer { origin in
-            origin.route("/") { _ in .ok("here") }
+        try await withHTTPTestServer(answering: "here") { origin in
             try await withTestProxy(.init(.http, user: "u", password: "pw")) { first in
                 try await withTestProxy(.init(.http, user: "u", password: "pw")) { second in
                     let way = Lock(try first.address())
@@ -246,8 +245,7 @@ import URLLoadingWire
 
     /// A credential from a decision belongs to one user of a proxy; another user's requests do not use it.
     @Test func `a credential found for one user of a proxy is not sent for another (security 17)`() async throws {
-        try await withHTTPTestServer { origin in
-            origin.route("/") { _ in .ok("here") }
+        try await withHTTPTestServer(answering: "here") { origin in
             try await withTestProxy(.init(.http, user: "carol", password: "pw")) { proxy in
                 let way = Lock(try proxy.address(user: "alice", password: "no"))
                 let session = Session(ProxyRows.client(.custom { _ in [ProxyChain([way.withLock { $0 }])] }).0)
@@ -272,8 +270,7 @@ import URLLoadingWire
 
     /// The load took another route in the end, so the proxy never accepted the credential.
     @Test func `a login is remembered only where it was accepted`() async throws {
-        try await withHTTPTestServer { origin in
-            origin.route("/") { _ in .ok("here") }
+        try await withHTTPTestServer(answering: "here") { origin in
             try await withTestProxy { spare in
                 try await withTestProxy(.init(.http, user: "u", password: "pw")) { proxy in
                     let (first, second) = (try proxy.address(), try spare.address())

@@ -4,6 +4,7 @@ import FoundationEssentials
 import Synchronization
 import Testing
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -12,12 +13,6 @@ import URLLoadingWire
 /// Proxies with connection-level authentication: checklist 66, 67, 88; security 5, 7, 12, 13, 17, 66.
 @Suite(.timeLimit(.minutes(4))) struct ProxyProofRows {
     static let ada = Credential(user: "ada", password: "s3cret")
-
-    private func setup(_ gate: NTLMGate, tls: HTTPTestServer.TLS? = nil) -> TestProxy.Configuration {
-        var configuration = TestProxy.Configuration(.http, tls: tls)
-        configuration.authorize = { gate.authorize($0) }
-        return configuration
-    }
 
     private static func answering(_ log: ChallengeLog, _ answer: @escaping @Sendable (Challenge) -> ChallengeDecision)
         -> Decisions
@@ -34,7 +29,7 @@ import URLLoadingWire
                     isSecure
                     ? try HTTPTestServer.TLS(
                         TestCertificateAuthority(commonName: "Proxy root").issue(.init(names: ["localhost"]))) : nil
-                try await withTestProxy(setup(gate, tls: tls)) { proxy in
+                try await withTestProxy(.authenticating(gate, tls: tls)) { proxy in
                     var (configuration, _) = ProxyRows.client(.fixed([try proxy.address()]), base)
                     configuration.tls.unsafelySkipsVerification = isSecure
                     let log = ChallengeLog()
@@ -64,7 +59,7 @@ import URLLoadingWire
         try await withSecureOrigin(.init(names: ["origin.test"]), name: "origin.test") { origin, base in
             origin.route("/*") { _ in .ok("here") }
             let gate = NTLMGate()
-            try await withTestProxy(setup(gate)) { proxy in
+            try await withTestProxy(.authenticating(gate)) { proxy in
                 let log = ChallengeLog()
                 let (configuration, _) = ProxyRows.client(.fixed([try proxy.address()]), base)
                 let session = Session(
@@ -99,7 +94,7 @@ import URLLoadingWire
         try await withHTTPTestServer { origin in
             origin.route("/*") { .ok("\($0.bodyCount)") }
             let gate = NTLMGate()
-            try await withTestProxy(setup(gate)) { proxy in
+            try await withTestProxy(.authenticating(gate)) { proxy in
                 let log = ChallengeLog()
                 let session = Session(
                     ProxyRows.client(.fixed([try proxy.address()])).0,
@@ -132,7 +127,7 @@ import URLLoadingWire
         try await withHTTPTestServer { origin in
             origin.route("/*") { _ in .ok("here") }
             let gate = NTLMGate()
-            try await withTestProxy(setup(gate)) { proxy in
+            try await withTestProxy(.authenticating(gate)) { proxy in
                 let session = Session(ProxyRows.client(.fixed([try proxy.address()])).0)
                 let target = try url("http://one.test:\(origin.port)/")
                 for user in ["ada", "bob", "ada", "bob"] {
@@ -158,7 +153,7 @@ import URLLoadingWire
         try await withSecureOrigin(.init(names: ["origin.test"]), name: "origin.test") { origin, base in
             origin.route("/*") { _ in .ok("here") }
             let gate = NTLMGate()
-            try await withTestProxy(setup(gate)) { proxy in
+            try await withTestProxy(.authenticating(gate)) { proxy in
                 let (configuration, _) = ProxyRows.client(
                     .fixed([try proxy.address(user: "ada", password: "s3cret")]), base)
                 let session = Session(configuration)
@@ -173,7 +168,7 @@ import URLLoadingWire
         try await withSecureOrigin(.init(names: ["origin.test"]), name: "origin.test") { origin, base in
             origin.route("/*") { _ in .ok("here") }
             let gate = NTLMGate()
-            try await withTestProxy(setup(gate)) { first in
+            try await withTestProxy(.authenticating(gate)) { first in
                 try await withTestProxy(.init(.http, user: "bob", password: "pw")) { second in
                     let (configuration, _) = ProxyRows.client(
                         .fixed([try first.address(), try second.address()]), base)
@@ -204,7 +199,8 @@ import URLLoadingWire
             }
             for user in ["u", nil] {
                 let gate = NTLMGate(["u": "pw"])
-                try await withTestProxy(user == nil ? setup(gate) : .init(.http, user: user, password: "pw")) { proxy in
+                try await withTestProxy(user == nil ? .authenticating(gate) : .init(.http, user: user, password: "pw"))
+                { proxy in
                     let log = ChallengeLog()
                     let session = Session(
                         ProxyRows.client(.fixed([try proxy.address()])).0,
@@ -238,9 +234,8 @@ import URLLoadingWire
                     return answer
                 }
             }
-            var configuration = Configuration.ephemeral
-            configuration.proxyPolicy = .fixed([try Proxy(.http, host: "127.0.0.1", port: origin.port)])
-            let session = Session(configuration)
+            let session = try Session(
+                .ephemeral.with { $0.proxyPolicy = .fixed([try Proxy(.http, host: "127.0.0.1", port: origin.port)]) })
             for _ in 0..<2 {
                 for (text, body) in [
                     ("http://ada:s3cret@origin.test/", "ada 0"), ("http://origin.test/", "refused"),
@@ -281,7 +276,7 @@ import URLLoadingWire
     @Test func `an invalid proxy challenge ends the load and closes the tunnel (security 64)`() async throws {
         for words in [[1, 2, 3], NTLMNegotiate.bytes, [UInt8](repeating: 0, count: 4000)] as [[UInt8]] {
             let gate = NTLMGate(words: words)
-            try await withTestProxy(setup(gate)) { proxy in
+            try await withTestProxy(.authenticating(gate)) { proxy in
                 let session = Session(
                     ProxyRows.client(.fixed([try proxy.address()])).0,
                     decisions: .challenged(ChallengeLog()) { _ in .use(Self.ada) })
@@ -353,7 +348,7 @@ import URLLoadingWire
         try await withHTTP2TestServer(.init(tls: tls)) { server in
             server.route("/") { _ in .ok("here") }
             let gate = NTLMGate()
-            try await withTestProxy(setup(gate)) { proxy in
+            try await withTestProxy(.authenticating(gate)) { proxy in
                 var (configuration, _) = ProxyRows.client(.fixed([try proxy.address()]))
                 configuration.tls.trustRoots = .pem(String(decoding: authority.pem, as: UTF8.self))
                 configuration.http2PingInterval = nil
@@ -376,7 +371,7 @@ import URLLoadingWire
         try await withSecureOrigin(.init(names: ["origin.test"]), name: "origin.test") { origin, base in
             origin.route("/") { _ in .ok("here") }
             let gate = NTLMGate()
-            try await withTestProxy(setup(gate)) { proxy in
+            try await withTestProxy(.authenticating(gate)) { proxy in
                 let (configuration, _) = ProxyRows.client(.fixed([try proxy.address()]), base)
                 let session = Session(configuration)
                 let (body, _) = try await session.data(
@@ -395,8 +390,7 @@ import URLLoadingWire
 
     /// Returns an origin's answer to a request written by hand.
     private func talk(_ session: Session, _ port: UInt16, secure: Bool = false) async throws -> String {
-        let task = session.streamTask(host: "origin.test", port: Int(port), secure: secure)
-        task.resume()
+        let task = session.streamTask(host: "origin.test", port: Int(port), secure: secure).resumed()
         try await task.write(Data("GET / HTTP/1.1\r\nHost: origin.test\r\nConnection: close\r\n\r\n".utf8))
         var answer = Data()
         for try await chunk in task.input { answer.append(Data(chunk)) }
@@ -415,7 +409,7 @@ import URLLoadingWire
                 let user = scheme == "NTLM" ? Self.ada : Credential(user: "u", password: "pw")
                 let proxies = [
                     "Basic": TestProxy.Configuration(.http, user: "u", password: "pw"),
-                    "Digest": digest("auth", knows: "pw"), "NTLM": setup(gate),
+                    "Digest": digest("auth", knows: "pw"), "NTLM": .authenticating(gate),
                 ]
                 try await withTestProxy(try #require(proxies[scheme])) { proxy in
                     let (configuration, _) = ProxyRows.client(.fixed([try proxy.address()]), base)
@@ -440,7 +434,7 @@ import URLLoadingWire
     @Test func `a stream ends without a decision, with one that cancels, and with one that never answers`() async throws
     {
         let gate = NTLMGate()
-        try await withTestProxy(setup(gate)) { proxy in
+        try await withTestProxy(.authenticating(gate)) { proxy in
             let (configuration, _) = ProxyRows.client(.fixed([try proxy.address()]))
             let silent = Session(configuration)
             await expectFailure(.proxyAuthenticationRequired) { try await talk(silent, 80) }
@@ -456,8 +450,7 @@ import URLLoadingWire
                 return .use(Self.ada)
             }
             let waiting = Session(configuration, decisions: decisions)
-            let task = waiting.streamTask(host: "origin.test", port: 80)
-            task.resume()
+            let task = waiting.streamTask(host: "origin.test", port: 80).resumed()
             await isAsked.wait()
             task.cancel()
             await expectFailure(.cancelled) { try await task.write(Data("x".utf8)) }

@@ -73,9 +73,7 @@ import URLLoadingWire
     @Test func `a proxy may listen on a Unix socket`() async throws {
         let path = AddressRows.socketPath()
         defer { try? FileManager.default.removeItem(atPath: path) }
-        var server = HTTPTestServer.Configuration()
-        server.address = .unix(path)
-        try await withHTTPTestServer(server) { proxy in
+        try await withHTTPTestServer(.init(address: .unix(path))) { proxy in
             proxy.route("*") { _ in .ok("forwarded") }
             for address in [
                 try Proxy(.http, unixSocket: path, user: "u", password: "pw"),
@@ -218,8 +216,7 @@ import URLLoadingWire
         try await withSecureOrigin(.init(names: ["origin.test", "localhost"]), name: "origin.test") { origin, base in
             origin.route("/") { _ in .ok(.bytes([UInt8](repeating: 7, count: 1 << 20))) }
             let tls = origin.configuration.tls
-            try await withHTTPTestServer { plain in
-                plain.route("/") { _ in .ok("plain") }
+            try await withHTTPTestServer(answering: "plain") { plain in
                 try await withTestProxy(.init(.http, tls: tls)) { proxy in
                     let (configuration, resolver) = Self.client(.fixed([try proxy.address()]), base)
                     let session = Session(configuration)
@@ -317,8 +314,7 @@ import URLLoadingWire
     @Test(arguments: ["socks5", "socks4"]) func `names are resolved locally for the schemes socks4 and socks5`(
         scheme: String
     ) async throws {
-        try await withHTTPTestServer { origin in
-            origin.route("/") { _ in .ok("here") }
+        try await withHTTPTestServer(answering: "here") { origin in
             try await withTestProxy(.init(.socks)) { proxy in
                 var (configuration, _) = Self.client(.fixed([try Proxy("\(scheme)://127.0.0.1:\(proxy.port)")]))
                 let target = try url("http://origin.test:\(origin.port)/")
@@ -339,8 +335,7 @@ import URLLoadingWire
     }
 
     @Test("user and password are sent to a SOCKS proxy") func userAndPasswordOfSOCKS() async throws {
-        try await withHTTPTestServer { origin in
-            origin.route("/") { _ in .ok("here") }
+        try await withHTTPTestServer(answering: "here") { origin in
             try await withTestProxy(.init(.socks, user: "u", password: "pw")) { proxy in
                 func session(_ kind: Proxy.Kind, _ user: String?, _ password: String?) throws -> Session {
                     Session(Self.client(.fixed([try proxy.address(kind, user: user, password: password)])).0)
@@ -469,8 +464,7 @@ import URLLoadingWire
     // MARK: The pool
 
     @Test func `routes and credentials of proxies are kept apart (security 17)`() async throws {
-        try await withHTTPTestServer { origin in
-            origin.route("/") { _ in .ok("here") }
+        try await withHTTPTestServer(answering: "here") { origin in
             try await withTestProxy { one in
                 try await withTestProxy { other in
                     let next = Lock<[ProxyChain]>([])
@@ -528,8 +522,7 @@ import URLLoadingWire
         async throws
     {
         let dead = try Proxy(.http, host: "127.0.0.1", port: try closedPort())
-        try await withHTTPTestServer { origin in
-            origin.route("/") { _ in .ok("here") }
+        try await withHTTPTestServer(answering: "here") { origin in
             try await withTestProxy { proxy in
                 let good = try proxy.address()
                 try await Session(Self.client(.custom { _ in [[dead], [good]] }).0).expect(origin.url(), "here")
@@ -699,8 +692,7 @@ import URLLoadingWire
                     let listener = try SocketListener(.ipv4((127, 0, 0, 1), port: 0))
                     let (configuration, resolver) = Self.client(.fixed([try proxy.address(kind)]))
                     let session = Session(configuration)
-                    let task = session.streamTask(host: "mail.test", port: Int(listener.address.port))
-                    task.resume()
+                    let task = session.streamTask(host: "mail.test", port: Int(listener.address.port)).resumed()
                     let (greeting, _) = try await task.read(atLeast: 11, atMost: 100)
                     #expect(String(decoding: greeting, as: UTF8.self) == "220 hello\r\n")
                     #expect(
@@ -805,8 +797,7 @@ import URLLoadingWire
             origin.route("/") { _ in .ok("here") }
             try await withTestProxy { proxy in
                 let session = Session(Self.client(.fixed([try proxy.address()]), base).0)
-                let task = session.dataTask(Request(url: origin.url()))
-                task.resume()
+                let task = session.dataTask(Request(url: origin.url())).resumed()
                 _ = try await task.value
                 let transaction = try #require(await task.metrics.transactions.last)
                 #expect(transaction.isProxyConnection && transaction.remotePort == Int(proxy.port))

@@ -4,6 +4,7 @@ import FoundationEssentials
 import Testing
 import URLLoading
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -19,44 +20,47 @@ struct RedirectSecurityRows {
         [FieldName.authorization, .cookie, .proxyAuthorization].compactMap { request.headers[$0] }
     }
 
+    /// Serves a redirect to another origin, which answers requests.
+    private static func withRedirect(
+        _ status: Status = .found, _ use: (_ first: HTTPTestServer, _ second: HTTPTestServer) async throws -> Void
+    ) async throws {
+        try await withHTTPTestServer(answering: "") { second in
+            let target = second.url("/").absoluteString
+            try await withHTTPTestServer { first in
+                first.route("/") { _ in .redirect(target, status: status) }
+                try await use(first, second)
+            }
+        }
+    }
+
     @Test(
         "credentials are not sent to another host (security 1)", arguments: [301, 302, 303, 307, 308],
         [Method.get, .post])
     func otherHost(_ code: Int, _ method: Method) async throws {
         let status = try #require(Status(code))
-        try await withHTTPTestServer { second in
-            second.route("/") { _ in .ok("") }
-            let target = second.url("/").absoluteString
-            try await withHTTPTestServer { first in
-                first.route("/") { _ in .redirect(target, status: status) }
-                try await withSession(.ephemeral) { session in
-                    _ = try await session.data(for: Request(url: first.url(), method: method, headers: Self.secrets))
-                }
-                #expect(first.requests.first.map(Self.secrets)?.count == 2)
-                #expect(second.requests.first.map(Self.secrets) == [])
+        try await Self.withRedirect(status) { first, second in
+            try await withSession(.ephemeral) { session in
+                _ = try await session.data(for: Request(url: first.url(), method: method, headers: Self.secrets))
             }
+            #expect(first.requests.first.map(Self.secrets)?.count == 2)
+            #expect(second.requests.first.map(Self.secrets) == [])
         }
     }
 
     @Test("credentials among the session's headers are not sent to another host (security 1)")
     func configuredCredentials() async throws {
-        try await withHTTPTestServer { second in
-            second.route("/") { _ in .ok("") }
-            let target = second.url("/").absoluteString
-            try await withHTTPTestServer { first in
-                first.route("/") { _ in .redirect(target) }
-                var configuration = Configuration.ephemeral
-                configuration.headers = Self.secrets
-                configuration.headers["X-Harmless"] = "1"
-                try await withSession(configuration) { session in
-                    _ = try await session.data(from: first.url())
-                    // A request of the caller to that host gets them as usual.
-                    _ = try await session.data(from: second.url())
-                }
-                #expect(first.requests.first.map(Self.secrets)?.count == 2)
-                #expect(second.requests.map { Self.secrets(in: $0).count } == [0, 2])
-                #expect(second.requests.first?.headers["X-Harmless"] == "1")
+        try await Self.withRedirect { first, second in
+            var configuration = Configuration.ephemeral
+            configuration.headers = Self.secrets
+            configuration.headers["X-Harmless"] = "1"
+            try await withSession(configuration) { session in
+                _ = try await session.data(from: first.url())
+                // A request of the caller to that host gets them as usual.
+                _ = try await session.data(from: second.url())
             }
+            #expect(first.requests.first.map(Self.secrets)?.count == 2)
+            #expect(second.requests.map { Self.secrets(in: $0).count } == [0, 2])
+            #expect(second.requests.first?.headers["X-Harmless"] == "1")
         }
     }
 
@@ -106,14 +110,10 @@ struct RedirectSecurityRows {
 
     @Test("the same origin in another spelling keeps the credentials (security 3)")
     func sameOrigin() async throws {
-        var setup = HTTPTestServer.Configuration()
-        setup.name = "a.example"
-        try await withHTTPTestServer(setup) { origin in
+        try await withHTTPTestServer(.init(name: "a.example")) { origin in
             origin.route("/") { _ in .redirect("http://A.EXAMPLE:\(origin.port)/end") }
             origin.route("/end") { _ in .ok("") }
-            var configuration = Configuration.ephemeral
-            configuration.resolver = RecordingResolver()
-            try await withSession(configuration) { session in
+            try await withSession(.ephemeral.with { $0.resolver = RecordingResolver() }) { session in
                 _ = try await session.data(for: Request(url: origin.url(), headers: Self.secrets))
             }
             #expect(origin.requests.map { Self.secrets(in: $0).count } == [2, 2])
@@ -122,17 +122,12 @@ struct RedirectSecurityRows {
 
     @Test("a Host field of the caller is not sent to another server")
     func hostField() async throws {
-        try await withHTTPTestServer { second in
-            second.route("/") { _ in .ok("") }
-            let target = second.url("/").absoluteString
-            try await withHTTPTestServer { first in
-                first.route("/") { _ in .redirect(target) }
-                try await withSession(.ephemeral) { session in
-                    _ = try await session.data(for: Request(url: first.url(), headers: [.host: "chosen.example"]))
-                }
-                #expect(first.requests.first?.headers[.host] == "chosen.example")
-                #expect(second.requests.first?.headers[.host] == "127.0.0.1:\(second.port)")
+        try await Self.withRedirect { first, second in
+            try await withSession(.ephemeral) { session in
+                _ = try await session.data(for: Request(url: first.url(), headers: [.host: "chosen.example"]))
             }
+            #expect(first.requests.first?.headers[.host] == "chosen.example")
+            #expect(second.requests.first?.headers[.host] == "127.0.0.1:\(second.port)")
         }
     }
 
@@ -140,8 +135,7 @@ struct RedirectSecurityRows {
     func referer() async throws {
         let referer: Headers = [.referer: "https://user:secret@a.example/p?q#secret"]
         try await withSecureOrigin { secure, configuration in
-            try await withHTTPTestServer { origin in
-                origin.route("/") { _ in .ok("") }
+            try await withHTTPTestServer(answering: "") { origin in
                 origin.route("/hop") { _ in .redirect("/") }
                 secure.route("/clear") { _ in .redirect(origin.url("/").absoluteString) }
                 secure.route("/secure") { _ in .redirect("/end") }
@@ -187,9 +181,7 @@ struct RedirectSecurityRows {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .redirect(location) }
             let resolver = RecordingResolver()
-            var configuration = Configuration.ephemeral
-            configuration.resolver = resolver
-            try await withSession(configuration) { session in
+            try await withSession(.ephemeral.with { $0.resolver = resolver }) { session in
                 await expectFailure(.badRedirect, .remote, .redirecting, location) {
                     try await session.data(from: origin.url())
                 }
@@ -204,31 +196,26 @@ struct RedirectSecurityRows {
         arguments: [301, 302, 303, 307, 308])
     func body(_ code: Int) async throws {
         let status = try #require(Status(code))
-        try await withHTTPTestServer { second in
-            second.route("/") { _ in .ok("") }
-            let target = second.url("/").absoluteString
-            try await withHTTPTestServer { first in
-                first.route("/") { _ in .redirect(target, status: status) }
-                try await withSession(.ephemeral) { session in
-                    for method in [Method.post, .put] {
-                        _ = try await session.data(
-                            for: Request(
-                                url: first.url(), method: method,
-                                headers: [.contentType: "x/y", .contentLength: "4", .contentLanguage: "de"],
-                                body: .data(Data("body".utf8))))
-                    }
+        try await Self.withRedirect(status) { first, second in
+            try await withSession(.ephemeral) { session in
+                for method in [Method.post, .put] {
+                    _ = try await session.data(
+                        for: Request(
+                            url: first.url(), method: method,
+                            headers: [.contentType: "x/y", .contentLength: "4", .contentLanguage: "de"],
+                            body: .data(Data("body".utf8))))
                 }
-                let becameGet = second.requests.map { $0.method == .get }
-                #expect(becameGet == [code < 307, code == 303])
-                for request in second.requests where request.method == .get {
-                    #expect(request.bodyCount == 0)
-                    for name in [FieldName.contentType, .contentLength, .contentLanguage, .transferEncoding] {
-                        #expect(!request.headers.contains(name))
-                    }
+            }
+            let becameGet = second.requests.map { $0.method == .get }
+            #expect(becameGet == [code < 307, code == 303])
+            for request in second.requests where request.method == .get {
+                #expect(request.bodyCount == 0)
+                for name in [FieldName.contentType, .contentLength, .contentLanguage, .transferEncoding] {
+                    #expect(!request.headers.contains(name))
                 }
-                for request in second.requests where request.method != .get {
-                    #expect(request.body == Array("body".utf8))
-                }
+            }
+            for request in second.requests where request.method != .get {
+                #expect(request.body == Array("body".utf8))
             }
         }
     }

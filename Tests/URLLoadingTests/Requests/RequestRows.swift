@@ -4,6 +4,7 @@ import FoundationEssentials
 import Testing
 import URLLoading
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -68,8 +69,7 @@ struct RequestRows {
     @Test("a body stream that fails or has another length is an error of the local party (checklist 30)")
     func badBodyStream() async throws {
         struct Broken: Error {}
-        try await withHTTPTestServer { origin in
-            origin.route("/") { _ in .ok("") }
+        try await withHTTPTestServer(answering: "") { origin in
             try await withSession(.ephemeral) { session in
                 var request = Request(url: origin.url(), method: .post)
                 for length in [2, 4] as [Int64] {
@@ -204,8 +204,7 @@ struct RequestRows {
 
     @Test("http and https are loaded by the same call (checklist 119)")
     func schemes() async throws {
-        try await withHTTPTestServer { origin in
-            origin.route("/") { _ in .ok("clear") }
+        try await withHTTPTestServer(answering: "clear") { origin in
             try await withSecureOrigin { secure, configuration in
                 secure.route("/") { .ok("\($0.tls?.applicationProtocol ?? "-")") }
                 try await withSession(configuration) { session in

@@ -5,6 +5,7 @@ import Synchronization
 import Testing
 import URLLoading
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -154,9 +155,7 @@ struct RequestSecurityRows {
     @Test("no part of a password is looked up as a host (security 11)")
     func password() async throws {
         let resolver = RecordingResolver(.failure(IOFailure(.hostNotFound("any"), .resolve)))
-        var configuration = Configuration.ephemeral
-        configuration.resolver = resolver
-        try await withSession(configuration) { session in
+        try await withSession(.ephemeral.with { $0.resolver = resolver }) { session in
             for text in [
                 "http://user:p@ss@host.example/", "http://user:p%40ss@host.example/", "http://us@er:x@host.example/",
                 "http://user:p#ss@host.example/", "http://user:p/ss@host.example/",

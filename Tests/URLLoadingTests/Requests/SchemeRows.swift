@@ -5,28 +5,15 @@ import Glibc
 import Testing
 import URLLoading
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 
 /// Schemes that need no network, through the same API.
 @Suite(.timeLimit(.minutes(4)))
 struct SchemeRows {
-    /// A temporary folder.
-    final class Folder: Sendable {
-        let path: String
-        init() throws {
-            path = FileManager.default.temporaryDirectory.path() + "schemes-\(UInt64.random(in: .min ... .max))"
-            try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
-        }
-        deinit { try? FileManager.default.removeItem(atPath: path) }
-        func write(_ name: String, _ data: Data) throws -> URL {
-            try data.write(to: URL(filePath: "\(path)/\(name)"))
-            return URL(filePath: "\(path)/\(name)")
-        }
-    }
-
     @Test("a file is loaded by functions, scopes and tasks (checklist 119)")
     func file() async throws {
-        let folder = try Folder()
+        let folder = try TemporaryFolder()
         let bytes = Data((0..<1_000_000).map { UInt8(truncatingIfNeeded: $0 &* 31) })
         let url = try folder.write("a file.json", bytes)
         let session = Session()
@@ -39,8 +26,7 @@ struct SchemeRows {
             return count
         }
         #expect(count == 1_000_000)
-        let task = session.dataTask(from: url)
-        task.resume()
+        let task = session.dataTask(from: url).resumed()
         try await expect({ try await task.value }, bytes)
         #expect("\(task.snapshot)" == "completed 1000000/1000000")
         try await expect({ try await session.data(for: Request(url: url, method: .head)).0 }, Data())
@@ -58,7 +44,7 @@ struct SchemeRows {
             ("lines=1-2", "0123456789"), ("bytes=5-2", "0123456789"), ("bytes= 3-4", "34"),
         ])
     func range(_ field: String, _ expected: String) async throws {
-        let folder = try Folder()
+        let folder = try TemporaryFolder()
         var request = Request(url: try folder.write("digits.txt", Data("0123456789".utf8)))
         request.headers[.range] = field
         let session = Session()
@@ -71,7 +57,7 @@ struct SchemeRows {
 
     @Test("a path that is not a readable file is an error with its reason")
     func refusals() async throws {
-        let folder = try Folder()
+        let folder = try TemporaryFolder()
         let session = Session()
         func expect(_ reason: LoadError.Reason, _ text: String) async {
             await expectFailure(reason, nil, nil, text) { try await session.data(from: URL(string: text)!) }
@@ -98,12 +84,10 @@ struct SchemeRows {
 
     @Test("a directory is listed if configured, with names escaped")
     func directory() async throws {
-        let folder = try Folder()
+        let folder = try TemporaryFolder()
         for name in ["b", "a b", "line\nbreak"] { _ = try folder.write(name, Data()) }
         try FileManager.default.createDirectory(atPath: "\(folder.path)/c", withIntermediateDirectories: true)
-        var configuration = Configuration.default
-        configuration.handlers = [FileHandler(directories: .list)]
-        let session = Session(configuration)
+        let session = Session(.default.with { $0.handlers = [FileHandler(directories: .list)] })
         let (data, response) = try await session.data(from: URL(filePath: folder.path))
         let names = String(decoding: data, as: UTF8.self).split(separator: "\r\n").map {
             $0.split(separator: folder.path)[1]
@@ -114,7 +98,7 @@ struct SchemeRows {
 
     @Test("a file that becomes shorter is an error, and a cancelled load of a large one ends")
     func changes() async throws {
-        let folder = try Folder()
+        let folder = try TemporaryFolder()
         let url = try folder.write("large", Data())
         truncate(url.path(), 4 << 20)
         let session = Session()
@@ -124,14 +108,12 @@ struct SchemeRows {
             }
         }
         truncate(url.path(), 1 << 30)
-        let task = session.dataTask(from: url)
-        task.resume()
+        let task = session.dataTask(from: url).resumed()
         _ = try await task.response
         #expect(task.snapshot.received <= 64 * 1024)
         task.cancel()
         await expectFailure(.cancelled) { try await task.value }
-        session.invalidateAndCancel()
-        await session.invalidated()
+        await expectEmpty(session)
     }
 
     @Test(
@@ -151,8 +133,7 @@ struct SchemeRows {
         let (data, response) = try await session.data(from: URL(string: text)!)
         #expect(String(decoding: data, as: UTF8.self) == body && response.expectedLength == Int64(body.utf8.count))
         #expect(response.mediaType?.essence == type && response.textEncodingName == charset)
-        let task = session.dataTask(from: URL(string: text)!)
-        task.resume()
+        let task = session.dataTask(from: URL(string: text)!).resumed()
         try await expect({ try await task.value.count }, body.utf8.count)
     }
 

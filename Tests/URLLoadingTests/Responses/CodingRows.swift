@@ -61,12 +61,10 @@ struct CodingRows {
                 }
                 return lines.flatMap { Array($0.utf8) + [10] }
             case .value:
-                let task = session.dataTask(request)
-                task.resume()
+                let task = session.dataTask(request).resumed()
                 return [UInt8](try await task.value)
             case .body:
-                let task = session.dataTask(request)
-                task.resume()
+                let task = session.dataTask(request).resumed()
                 var all: [UInt8] = []
                 for try await chunk in try await task.body { all += [UInt8](chunk) }
                 return all
@@ -141,8 +139,7 @@ struct CodingRows {
                 .ok(.bytes(long), headers: [.contentEncoding: "gzip", .etag: "\"1\""])
             }
             let session = Session(.ephemeral)
-            let task = session.downloadTask(Request(url: origin.url()))
-            task.resume()
+            let task = session.downloadTask(Request(url: origin.url())).resumed()
             try await task.received(100_000)
             #expect(task.resumeToken == nil)
             #expect(await task.cancelProducingResumeToken() == nil)
@@ -204,9 +201,7 @@ struct CodingRows {
 
     @Test("the response of a handler is passed on unchanged")
     func handled() async throws {
-        var configuration = Configuration.ephemeral
-        configuration.handlers = [Coder()]
-        try await withSession(configuration) { session in
+        try await withSession(.ephemeral.with { $0.handlers = [Coder()] }) { session in
             let data = try await session.data(from: try url("coded:x")).0
             #expect([UInt8](data) == Self.coded)
         }

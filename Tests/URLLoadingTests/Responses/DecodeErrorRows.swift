@@ -3,6 +3,7 @@
 import FoundationEssentials
 import Testing
 import URLLoading
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -43,8 +44,7 @@ struct DecodeErrorRows {
                     try await session.load(Request(url: origin.url())) { _, body in try await body.decode(Order.self) }
                 }
                 #expect(scoped?.detail == words && scoped?.url == origin.url() && scoped?.underlying is DecodingError)
-                let task = session.dataTask(from: origin.url())
-                task.resume()
+                let task = session.dataTask(from: origin.url()).resumed()
                 let held = await failure(.undecodableBody, .remote, .decoding) {
                     try await task.body.decode(Order.self)
                 }
@@ -112,8 +112,7 @@ struct DecodeErrorRows {
         if isIdle { configuration.idleTimeout = .milliseconds(20) }
         let session = Session(configuration)
         let address = try url("wss://127.0.0.1:\(silent.port)/")
-        let socket = session.webSocketTask(address)
-        socket.resume()
+        let socket = session.webSocketTask(address).resumed()
         try await silent.acceptFirstByte()
         if !isIdle { socket.cancel() }
         let error = await failure(isIdle ? .idleTimeout : .cancelled) { try await socket.opened }

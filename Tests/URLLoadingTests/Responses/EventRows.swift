@@ -119,7 +119,7 @@ struct EventRows {
             clock.advance(by: .milliseconds(4999))
             #expect(peer.connections == connection)
             clock.advance(by: .milliseconds(1))
-            try await eventually(peer.connections, of: .library) { $0 > connection }
+            try await peer.untilConnected(connection + 1)
         }
         try await listening.task.value
         #expect(
@@ -273,7 +273,7 @@ struct EventRows {
         let silent = Listening(second.serverSentEvents(for: request, reconnection: Self.exact))
         try await silent.until(1)
         // A load just woken by a late notification of its slot is not idle, and begins another wait.
-        try await eventually(time.time.sleeping, of: .library) { sleeping in
+        try await time.time.eventuallySleeping { sleeping in
             if sleeping == 0, time.time.waiting.count > 0 { time.advance(by: .seconds(10)) }
             return sleeping > 0
         }
@@ -347,7 +347,7 @@ struct EventRows {
             let event = try await dropped.next()
             #expect(event?.data == "a" && session.connectionsDescription.contains("2 leased"))
         }
-        try await eventually(session.connectionsDescription, of: .library) { $0.contains("1 leased") }
+        try await session.eventuallyConnections { $0.contains("1 leased") }
         await expectEmpty(session)
         await expectFailure(.cancelled) { try await held.next() }
         await expectFailure(.cancelled) { try await held.next() }

@@ -110,8 +110,7 @@ struct RetryRows {
 
     @Test("failures before the response are retried", arguments: losses, [Verb.data, .value])
     func failures(_ failure: (fault: HTTPTestServer.Fault, reason: LoadError.Reason), _ verb: Verb) async throws {
-        try await withHTTPTestServer { origin in
-            origin.route("/") { _ in .ok("hello") }
+        try await withHTTPTestServer(answering: "hello") { origin in
             for connection in 1...2 { origin.inject(failure.fault, onConnection: connection) }
             let rig = Rig()
             async let count = verb.run(rig.session, Request(url: origin.url()))
@@ -283,17 +282,15 @@ struct RetryRows {
 
     @Test("a suspended load makes no attempt", arguments: [false, true])
     func suspension(_ endsOnPathChange: Bool) async throws {
-        try await withHTTPTestServer { origin in
-            origin.route("/") { _ in .ok("hello") }
+        try await withHTTPTestServer(answering: "hello") { origin in
             origin.inject(.init(.requestHead, .close), onConnection: 1)
             let rig = Rig({ $0.retriesOnNetworkChange = endsOnPathChange })
-            let task = rig.session.dataTask(from: origin.url())
-            task.resume()
+            let task = rig.session.dataTask(from: origin.url()).resumed()
             try await rig.recorder.wait(for: .retrying)
             try await rig.clock.untilSleeping()
             task.suspend()
             rig.clock.advance(by: .seconds(100))
-            try await eventually(rig.clock.time.sleeping, of: .library) { $0 == 0 }
+            try await rig.clock.time.eventuallySleeping { $0 == 0 }
             try await pollerHasRun()
             #expect(origin.counts.accepted == 1)
             task.resume()
@@ -305,8 +302,7 @@ struct RetryRows {
     @Test("a network that appears or changes ends the delay after an error; one that disappears does not")
     func pathChange() async throws {
         let resolver = ScriptedResolver { $0 < 3 ? ScriptedResolver.failure : ScriptedResolver.here }
-        try await withHTTPTestServer { origin in
-            origin.route("/") { _ in .ok("hello") }
+        try await withHTTPTestServer(answering: "hello") { origin in
             let network = SwitchedNetwork(isUp: true)
             let rig = Rig(configure: {
                 $0.networkMonitor = network.monitor
@@ -464,9 +460,7 @@ struct RetryRows {
             origin.setSchedule(.init(seed: seed, probability: 0.3, faults: faults))
             var policy = RetryPolicy(maximumAttempts: 60)
             policy.backoff = .exponential(base: .microseconds(10), cap: .milliseconds(1))
-            var configuration = Configuration.ephemeral
-            configuration.retryPolicy = policy
-            let session = Session(configuration)
+            let session = Session(.ephemeral.with { $0.retryPolicy = policy })
             await withTaskGroup { group in
                 for number in 0..<120 {
                     let verb = Verb.allCases[number % 4]

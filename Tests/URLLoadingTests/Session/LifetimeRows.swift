@@ -4,6 +4,7 @@ import FoundationEssentials
 import Glibc
 import Testing
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -18,9 +19,7 @@ struct LifetimeRows {
         let transport = ScriptedTransport([
             .take(10), .give("HTTP/1.1 413 Content Too Large\r\nContent-Length: 3\r\n\r\nbig"), .block,
         ])
-        var configuration = Configuration.ephemeral
-        configuration.dial = { _, _ in transport }
-        try await withSession(configuration) { session in
+        try await withSession(.ephemeral.with { $0.dial = { _, _ in transport } }) { session in
             let url = try #require(URL(string: "http://a.example/"))
             let body: RequestBody? = hasBody ? .data(Data(count: 1000)) : nil
             let (data, response) = try await session.data(for: Request(url: url, method: .post, body: body))
@@ -54,9 +53,7 @@ struct LifetimeRows {
         for (last, reason) in [(required, .clientCertificateRequired), (.system(ECONNRESET), .connectionLost)]
             as [(IOFailure.Code, LoadError.Reason)]
         {
-            var configuration = Configuration.ephemeral
-            configuration.dial = { _, _ in ClosedTransport(last) }
-            try await withSession(configuration) { session in
+            try await withSession(.ephemeral.with { $0.dial = { _, _ in ClosedTransport(last) } }) { session in
                 await expectFailure(reason, .remote) { try await session.data(from: url("http://a.example/")) }
             }
         }
@@ -110,8 +107,7 @@ struct LifetimeRows {
 
     @Test("no limit is too large to be accepted", arguments: [Duration.seconds(Int64.max), .seconds(10_000_000_000)])
     func largeLimits(_ limit: Duration) async throws {
-        try await withHTTPTestServer { origin in
-            origin.route("/") { _ in .ok("x") }
+        try await withHTTPTestServer(answering: "x") { origin in
             var configuration = Configuration.ephemeral
             configuration.idleTimeout = limit
             configuration.resourceTimeout = limit
@@ -135,8 +131,7 @@ struct LifetimeRows {
     func timersDoNotRetainAnEndedSession() async throws {
         weak var registry: LoadRegistry?
         weak var pool: ConnectionPool?
-        try await withHTTPTestServer { origin in
-            origin.route("/") { _ in .ok("x") }
+        try await withHTTPTestServer(answering: "x") { origin in
             let session = Session(.ephemeral)
             registry = session.core.registry
             pool = session.core.pool

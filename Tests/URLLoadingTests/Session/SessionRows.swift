@@ -3,6 +3,7 @@
 import FoundationEssentials
 import Testing
 import URLLoading
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -11,8 +12,7 @@ import URLLoadingWire
 struct SessionRows {
     @Test("a shared session serves basic requests and cannot be invalidated (checklist 6)")
     func shared() async throws {
-        try await withHTTPTestServer { origin in
-            origin.route("/") { _ in .ok("here") }
+        try await withHTTPTestServer(answering: "here") { origin in
             try await Session.shared.expect(origin.url(), "here")
             Session.shared.finishTasksAndInvalidate()
             Session.shared.invalidateAndCancel()
@@ -57,9 +57,7 @@ struct SessionRows {
         try await withHTTPTestServer { origin in
             origin.route("/stall", faults: [.init(.requestHead, .stall)]) { _ in .ok("") }
             origin.route("/half", faults: [.init(.responseBody(after: 3), .stall)]) { _ in .ok("abcdef") }
-            var configuration = Configuration.ephemeral
-            configuration.maximumConnectionsPerHost = 2
-            let session = Session(configuration)
+            let session = Session(.ephemeral.with { $0.maximumConnectionsPerHost = 2 })
             await withTaskGroup { group in
                 for path in ["/stall", "/half", "/stall", "/half", "/stall"] {
                     group.addTask {
@@ -84,9 +82,7 @@ struct SessionRows {
                 await latch.wait()
                 return .ok("done")
             }
-            var configuration = Configuration.ephemeral
-            configuration.maximumConnectionsPerHost = 1
-            let session = Session(configuration)
+            let session = Session(.ephemeral.with { $0.maximumConnectionsPerHost = 1 })
             async let first = session.text(origin.url())
             try await origin.wait { $0.requests == 1 }
             async let invalidated: Void = session.invalidated()
@@ -138,8 +134,7 @@ struct SessionRows {
 
     @Test("dropping a session closes it, and withSession waits for its loads (checklist 17)")
     func dropped() async throws {
-        try await withHTTPTestServer { origin in
-            origin.route("/") { _ in .ok("x") }
+        try await withHTTPTestServer(answering: "x") { origin in
             var session: Session? = Session(.ephemeral)
             _ = try await session?.text(origin.url())
             #expect(origin.counts.open == 1)

@@ -21,15 +21,9 @@ struct SharedFolderTests {
 
     private func key(_ name: String) -> CacheKey { CacheKey(text: "https://a.test/" + name) }
 
-    private func withFolder(_ use: (URL) async throws -> Void) async rethrows {
-        let folder = temporaryURL("shared")
-        defer { try? FileManager.default.removeItem(at: folder) }
-        try await use(folder)
-    }
-
     @Test("a response removed by another process is not found, even without any lookup in between")
     func removed() async throws {
-        try await withFolder { folder in
+        try await withTemporaryURL("shared") { folder in
             let a = tiers(folder)
             let b = tiers(folder)
             a.store("x", 1000)
@@ -47,7 +41,7 @@ struct SharedFolderTests {
 
     @Test("an invalidation removes a response that another process has just stored (RFC 9111 §4.4)")
     func invalidated() async throws {
-        try await withFolder { folder in
+        try await withTemporaryURL("shared") { folder in
             let a = disk(folder)
             let b = disk(folder)
             a.store("other", 10)
@@ -67,7 +61,7 @@ struct SharedFolderTests {
 
     @Test("used responses stay, also if used from memory, and a use is recorded once")
     func use() async throws {
-        await withFolder { folder in
+        withTemporaryURL("shared") { folder in
             for storage in [tiers(folder, capacity: 2 << 20), disk(folder, capacity: 2 << 20)] as [any CacheStorage] {
                 storage.store("hot", 1000)
                 storage.flush()
@@ -92,7 +86,7 @@ struct SharedFolderTests {
 
     @Test("a response that is only in memory is found when it is complete, and its predecessor until then")
     func onlyInMemory() async throws {
-        await withFolder { folder in
+        withTemporaryURL("shared") { folder in
             let storage = tiers(folder)
             storage.store("m", 10)
             storage.flush()
@@ -111,7 +105,7 @@ struct SharedFolderTests {
 
     @Test("a database that lost much becomes smaller")
     func shrinks() async throws {
-        await withFolder { folder in
+        withTemporaryURL("shared") { folder in
             let storage = disk(folder)
             for number in 0..<600 { storage.store("n\(number)", 10_000) }
             storage.flush()
@@ -125,7 +119,7 @@ struct SharedFolderTests {
 
     @Test("a response that cannot be removed is not served")
     func unremovable() async throws {
-        try await withFolder { folder in
+        try withTemporaryURL("shared") { folder in
             let b = disk(folder)
             b.store("x", 1000)
             b.flush()
@@ -140,7 +134,7 @@ struct SharedFolderTests {
 
     @Test("while another process holds the database, removals are delayed and hidden, and nothing is stored")
     func busy() async throws {
-        try await withFolder { folder in
+        try await withTemporaryURL("shared") { folder in
             let a = disk(folder)
             a.store("x", 1000)
             a.flush()

@@ -13,12 +13,6 @@ import URLLoadingWire
 /// `Configuration.storageDirectory`: one folder for all stores of a session.
 @Suite(.timeLimit(.minutes(4)))
 struct StorageDirectoryTests {
-    private func withFolder(_ use: (URL) async throws -> Void) async rethrows {
-        let folder = temporaryURL("kept", isDirectory: true)
-        defer { try? FileManager.default.removeItem(at: folder) }
-        try await use(folder)
-    }
-
     @Test("a default session of the tests stores nothing in the user's home")
     func home() throws {
         let home = try #require(urlloading_test_home().map { String(cString: $0) })
@@ -35,7 +29,7 @@ struct StorageDirectoryTests {
     @Test(
         "the state of a session's directory is available to the next session, and to no other directory (checklist 2)")
     func kept() async throws {
-        try await withFolder { folder in
+        try await withTemporaryURL("kept", isDirectory: true) { folder in
             try await withHTTPTestServer { origin in
                 origin.route("/") { request in
                     guard request.headers.contains(.authorization) else {
@@ -76,7 +70,7 @@ struct StorageDirectoryTests {
 
     @Test("sessions of one directory share its stores; explicit or ephemeral ones are not stored there")
     func shared() async throws {
-        await withFolder { folder in
+        withTemporaryURL("kept", isDirectory: true) { folder in
             let one = Session(configuration(folder))
             let two = Session(configuration(folder))
             #expect(one.cookies === two.cookies && one.hsts === two.hsts)
@@ -101,7 +95,7 @@ struct StorageDirectoryTests {
 
     @Test("a directory that cannot be had costs persistence alone, and the stores say so")
     func unusable() async throws {
-        try await withFolder { folder in
+        try await withTemporaryURL("kept", isDirectory: true) { folder in
             try Data("a file".utf8).write(
                 to: URL(
                     filePath: folder.plainPath.hasSuffix("/") ? String(folder.plainPath.dropLast()) : folder.plainPath))

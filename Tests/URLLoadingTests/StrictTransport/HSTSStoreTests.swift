@@ -2,6 +2,7 @@
 
 import FoundationEssentials
 import Testing
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -98,7 +99,7 @@ struct HSTSStoreTests {
 
     @Test("it is there after a restart, and for others; and gone when it is forgotten (security 30)")
     func restart() async throws {
-        let folder = Folder()
+        let folder = try TemporaryFolder()
         defer { withExtendedLifetime(folder) {} }
         let (one, two) = (HSTSStore(directory: folder.url("s")), HSTSStore(directory: folder.url("s")))
         try note(one, "max-age=1000; includeSubDomains", from: "https://a.org")

@@ -8,8 +8,7 @@ import URLLoadingTestSupport
 /// The start of child processes by the tests, and that no other code of the tests starts any.
 @Suite(.timeLimit(.minutes(4))) struct ChildProcessTests {
     @Test func `a program gets its files, folder and arguments, and its exit code is returned`() async throws {
-        let folder = temporaryURL("child")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let folder = try makeTemporaryFolder("child")
         defer { try? FileManager.default.removeItem(at: folder) }
         try Data("in".utf8).write(to: folder.appendingPathComponent("in"))
         let child = try ChildProcess(

@@ -4,11 +4,12 @@ import FoundationEssentials
 import Glibc
 import Synchronization
 import Testing
-import URLLoading
 import URLLoadingIO
 import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
+
+@testable import URLLoading
 
 /// The error a load must end with; success or any other error is an issue.
 nonisolated(nonsending) func failure<R>(
@@ -65,6 +66,14 @@ extension Session {
     }
 }
 
+extension WebSocketTask {
+    /// The server must return this message.
+    func expectEcho(_ message: WebSocketMessage, sourceLocation: SourceLocation = #_sourceLocation) async throws {
+        let answer = try await echo(of: message)
+        #expect(answer == message, sourceLocation: sourceLocation)
+    }
+}
+
 func url(_ text: String) throws -> URL { try #require(URL(string: text)) }
 
 /// A gate, closed until it is opened, or until the waiting task is cancelled: for handlers that answer when the test
@@ -117,6 +126,25 @@ final class RecordingResolver: Resolver {
     }
 }
 
+extension Session {
+    /// Waits until the number of running loads fulfils a condition. The registry notifies only those who wait for the
+    /// end of the session.
+    nonisolated(nonsending) func eventuallyLoads(
+        file: StaticString = #fileID, line: UInt = #line, until isSo: (Int) -> Bool
+    ) async throws {
+        try await eventually(core.registry.count, file: file, line: line, until: isSo)
+    }
+}
+
+extension SharedBearerToken {
+    /// Waits until this many loads wait for a renewed token. Nothing happens when a load begins to wait.
+    nonisolated(nonsending) func eventuallyWaiting(
+        _ count: Int, file: StaticString = #fileID, line: UInt = #line
+    ) async throws {
+        try await eventually(waitingCount, file: file, line: line) { $0 == count }
+    }
+}
+
 /// Waits until events that the poller knew before have been delivered: they precede its timer.
 func pollerHasRun() async throws {
     try await Poller.shared.sleep(until: Poller.now() + 1_000_000, StopToken())
@@ -128,7 +156,7 @@ extension ManualClock {
     func advance(
         by step: Duration, file: StaticString = #fileID, line: UInt = #line, until isSo: () -> Bool
     ) async throws {
-        try await eventually(now, of: .library, file: file, line: line) { _ in
+        try await eventually(now, file: file, line: line) { _ in
             guard !isSo() else { return true }
             advance(by: step)
             return false

@@ -163,3 +163,20 @@ extension Decisions {
         return decisions
     }
 }
+
+/// Runs an origin that requires authentication on every path.
+func withGate(_ gate: Gate, _ use: (HTTPTestServer) async throws -> Void) async throws {
+    try await withHTTPTestServer { origin in
+        origin.route("/*") { gate.answer($0) }
+        try await use(origin)
+    }
+    #expect(gate.faults == [])
+}
+
+/// Runs an origin that authenticates connections, on every path.
+func withGate(_ gate: NTLMGate, _ use: (HTTPTestServer) async throws -> Void) async throws {
+    try await withHTTPTestServer { origin in
+        origin.route("/*") { gate.answer($0) }
+        try await use(origin)
+    }
+}

@@ -105,3 +105,12 @@ final class NTLMGate: Sendable {
         stride(from: 0, to: bytes.count - 1, by: 2).map { UInt16(bytes[$0]) | UInt16(bytes[$0 + 1]) << 8 }
     }
 }
+
+extension TestProxy.Configuration {
+    /// A proxy that authenticates connections.
+    static func authenticating(_ gate: NTLMGate, tls: HTTPTestServer.TLS? = nil) -> TestProxy.Configuration {
+        var configuration = TestProxy.Configuration(.http, tls: tls)
+        configuration.authorize = { gate.authorize($0) }
+        return configuration
+    }
+}

@@ -4,6 +4,7 @@ import FoundationEssentials
 import Testing
 import URLLoading
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 
 /// HTTP Archives comply with the format for every kind of load.
@@ -203,9 +204,7 @@ struct ArchiveTests {
             origin.route("/1") { _ in .ok("1") }
             origin.route("/2") { _ in .ok("2") }
             let archiver = HTTPArchiver(maximumEntries: 1)
-            var configuration = Configuration.ephemeral
-            configuration.observers = [archiver]
-            try await withSession(configuration) { session in
+            try await withSession(.ephemeral.with { $0.observers = [archiver] }) { session in
                 _ = try await session.data(from: origin.url("/1"))
                 _ = try await session.data(from: origin.url("/2"))
             }

@@ -15,15 +15,14 @@ struct DroppedHandleRows {
     enum Kind: CaseIterable, Sendable {
         case data, upload, download, downloadToDestination
 
-        func begin(_ session: Session, _ url: URL, _ folder: Folder) -> AnyObject {
+        func begin(_ session: Session, _ url: URL, _ folder: TemporaryFolder) -> AnyObject {
             switch self {
             case .data:
-                let task = session.dataTask(from: url)
-                task.resume()
+                let task = session.dataTask(from: url).resumed()
                 return task
             case .upload:
                 let task = session.uploadTask(Request(url: url, method: .put), from: .data(Data(count: 16 << 20)))
-                task.resume()
+                    .resumed()
                 return task
             case .download, .downloadToDestination:
                 let place = URL(filePath: folder.path + "/file")
@@ -44,7 +43,7 @@ struct DroppedHandleRows {
 
     @Test("a dropped handle ends its load", arguments: cases)
     func dropped(_ kind: Kind, _ phase: Phase) async throws {
-        let folder = Folder()
+        let folder = try TemporaryFolder()
         try await withHTTPTestServer { origin in
             let faults: [HTTPTestServer.Fault] =
                 switch phase {
@@ -61,7 +60,7 @@ struct DroppedHandleRows {
     }
 
     private static func expectEnd(
-        of kind: Kind, in phase: Phase, _ origin: HTTPTestServer, _ proxy: TestProxy, _ folder: Folder
+        of kind: Kind, in phase: Phase, _ origin: HTTPTestServer, _ proxy: TestProxy, _ folder: TemporaryFolder
     ) async throws {
         let silent = try SilentHost()
         let full = try await FullHost()
@@ -84,9 +83,9 @@ struct DroppedHandleRows {
             }
         var handle: AnyObject? = kind.begin(session, address, folder)
         switch phase {
-        case .queued: try await eventually(session.connectionsDescription, of: .library) { $0.hasSuffix("1 waiting") }
+        case .queued: try await session.eventuallyConnections { $0.hasSuffix("1 waiting") }
         case .connecting:
-            try await eventually(session.connectionsDescription, of: .library) { $0.contains("1 connecting") }
+            try await session.eventuallyConnections { $0.contains("1 connecting") }
         case .proxy: try await proxy.untilStalled()
         case .securing: try await silent.acceptFirstByte()
         case .sending, .waiting, .receiving: try await origin.wait { $0.stalled == 1 }
@@ -94,12 +93,12 @@ struct DroppedHandleRows {
         withExtendedLifetime(handle) {}
         handle = nil
         if let first {
-            try await eventually(session.connectionsDescription, of: .library) { $0.hasSuffix("0 waiting") }
+            try await session.eventuallyConnections { $0.hasSuffix("0 waiting") }
             first.task.cancel()
             _ = await first.task.value
         }
-        try await eventually(session.connectionsDescription, of: .library) { $0 == "empty" }
-        try await eventually(folder.names, of: .library) { $0.isEmpty }
+        try await session.eventuallyConnections { $0 == "empty" }
+        try await eventuallyFiles(folder.names) { $0.isEmpty }
         await expectEmpty(session)
     }
 
@@ -110,19 +109,17 @@ struct DroppedHandleRows {
         let session = Session(.patient)
         var handle: AnyObject?
         if isWebSocket {
-            let socket = session.webSocketTask(try url("wss://127.0.0.1:\(silent.port)/"))
-            socket.resume()
+            let socket = session.webSocketTask(try url("wss://127.0.0.1:\(silent.port)/")).resumed()
             handle = socket
         } else {
-            let stream = session.streamTask(host: "127.0.0.1", port: Int(silent.port), secure: true)
-            stream.resume()
+            let stream = session.streamTask(host: "127.0.0.1", port: Int(silent.port), secure: true).resumed()
             handle = stream
         }
         try await silent.acceptFirstByte()
         #expect(session.core.registry.count == 1)
         withExtendedLifetime(handle) {}
         handle = nil
-        try await eventually(session.core.registry.count, of: .library) { $0 == 0 }
+        try await session.eventuallyLoads { $0 == 0 }
         await expectEmpty(session)
     }
 
@@ -135,7 +132,7 @@ struct DroppedHandleRows {
                 try await origin.wait { $0.stalled == 1 }
                 waiting.cancel()
                 await expectFailure(.cancelled) { try await waiting.value }
-                try await eventually(session.connectionsDescription, of: .library) { $0 == "empty" }
+                try await session.eventuallyConnections { $0 == "empty" }
             } else {
                 try await clock.untilSleeping()
                 clock.advance(by: .seconds(1))
@@ -149,9 +146,7 @@ struct DroppedHandleRows {
     /// An origin that answers `/slow` when its clock is advanced, and never answers `/never`.
     private static func withSlowOrigin(_ use: (HTTPTestServer, ManualClock) async throws -> Void) async throws {
         let clock = ManualClock()
-        var setting = HTTPTestServer.Configuration()
-        setting.clock = clock
-        try await withHTTPTestServer(setting) { origin in
+        try await withHTTPTestServer(.init(clock: clock)) { origin in
             origin.route("/slow", faults: [.init(.requestHead, .delay(.seconds(1)))]) { _ in .ok("here") }
             origin.route("/never", faults: [.init(.requestHead, .stall)]) { _ in .ok("") }
             try await use(origin, clock)
@@ -159,8 +154,7 @@ struct DroppedHandleRows {
     }
 
     private static func wait(_ session: Session, _ url: URL) -> Task<Data, any Error> {
-        let task = session.dataTask(from: url)
-        task.resume()
+        let task = session.dataTask(from: url).resumed()
         return Task { try await task.value }
     }
 
@@ -178,7 +172,7 @@ struct DroppedHandleRows {
             try await origin.wait { $0.stalled == 1 }
             withExtendedLifetime(dropped) {}
             dropped = nil
-            try await eventually(session.core.registry.count, of: .library) { $0 == 0 }
+            try await session.eventuallyLoads { $0 == 0 }
             await expectEmpty(session)
         }
     }
@@ -192,17 +186,15 @@ struct DroppedHandleRows {
 
     @Test("a data task that becomes a download continues while one of its two handles exists")
     func becomingDownload() async throws {
-        let folder = Folder()
-        try await withHTTPTestServer { origin in
-            origin.route("/") { _ in .ok("here") }
+        let folder = try TemporaryFolder()
+        try await withHTTPTestServer(answering: "here") { origin in
             let place = URL(filePath: folder.path + "/file")
             var decisions = Decisions()
             decisions.response = Decision { _ in .becomeDownload(DownloadOptions(destination: place)) }
             let session = Session(.patient)
-            let task = session.dataTask(Request(url: origin.url()), decisions: decisions)
-            task.resume()
+            let task = session.dataTask(Request(url: origin.url()), decisions: decisions).resumed()
             await expectFailure(.bodyUnavailable) { try await task.value }
-            try await eventually(FileManager.default.fileExists(atPath: place.path()), of: .library) { $0 }
+            try await eventuallyFiles(folder.names) { $0.contains("file") }
             withExtendedLifetime(task) {}
             await expectEmpty(session)
         }

@@ -36,8 +36,7 @@ struct HandlerTests {
             })
         let (data, response) = try await session.data(from: Self.url)
         #expect(String(decoding: data, as: UTF8.self) == "hello" && response.mediaType == MediaType("text/plain"))
-        let task = session.dataTask(from: Self.url)
-        task.resume()
+        let task = session.dataTask(from: Self.url).resumed()
         try await expect({ try await task.value }, Data("hello".utf8))
         let empty = self.session(Stub { request, _ in .response(Response(url: request.url)) })
         try await expect({ try await empty.data(from: Self.url).0 }, Data())
@@ -93,14 +92,11 @@ struct HandlerTests {
             try await session.expect(origin.url(), "TAGGED")
             let data = try await session.data(from: origin.url("/large")).0
             #expect(data.count == 3_000_000 && data.allSatisfy { $0 == 0x41 })
-            let task = session.dataTask(from: origin.url("/large"))
-            task.resume()
+            let task = session.dataTask(from: origin.url("/large")).resumed()
             _ = try await task.response
             task.cancel()
             await expectFailure(.cancelled) { try await task.value }
-            session.invalidateAndCancel()
-            await session.invalidated()
-            #expect(session.connectionsDescription == "empty")
+            await expectEmpty(session)
         }
     }
 
@@ -120,15 +116,14 @@ struct HandlerTests {
                 await Task { for await _ in stuck {} }.value
                 return .response(Response(url: request.url))
             })
-        let task = never.dataTask(from: Self.url)
-        task.resume()
+        let task = never.dataTask(from: Self.url).resumed()
         try await asked.wait()
         never.invalidateAndCancel()
         await expectFailure(.cancelled) { try await task.value }
         await never.invalidated()
         #expect(never.leakedClosures == 1)
         release.finish()
-        try await eventually(never.leakedClosures, of: .library) { $0 == 0 }
+        try await eventuallyNoLeaks(never.leakedClosures)
 
         struct Endless: AsyncSequence, AsyncIteratorProtocol {
             mutating func next() async -> [UInt8]? { [1, 2, 3] }
@@ -172,17 +167,15 @@ struct HandlerTests {
                 let answer = try await client.next.load(request)
                 return .response(answer.response, body: Passing(body: answer.body))
             })
-        let task = session.dataTask(from: Self.url)
-        task.resume()
+        let task = session.dataTask(from: Self.url).resumed()
         if inBody { _ = try await task.response }
         try await asked.wait()
         task.cancel()
         await expectFailure(.cancelled) { try await task.value }
-        session.invalidateAndCancel()
-        await session.invalidated()
+        await expectEmpty(session)
         #expect(session.leakedClosures > 0)
         release.finish()
-        try await eventually(session.leakedClosures, of: .library) { $0 == 0 }
+        try await eventuallyNoLeaks(session.leakedClosures)
     }
 
     @Test("a redirect of a handler is decided upon; file and data are out of reach (security 58)")

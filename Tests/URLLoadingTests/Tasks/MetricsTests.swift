@@ -5,6 +5,7 @@ import Synchronization
 import Testing
 import URLLoading
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 
 /// Transactions in time and bytes: one for each request sent, for any reason.
@@ -34,8 +35,7 @@ struct MetricsTests {
             origin.route("/next") { _ in .ok("hello", headers: ["X-Long": String(repeating: "x", count: 100)]) }
             let before = Date()
             try await withSession(.ephemeral) { session in
-                let task = session.dataTask(from: origin.url())
-                task.resume()
+                let task = session.dataTask(from: origin.url()).resumed()
                 let metrics = try await task.metrics
                 expectOrder(metrics)
                 #expect(metrics.redirectCount == 1 && metrics.transactions.count == 2, "\(metrics)")
@@ -72,8 +72,7 @@ struct MetricsTests {
 
     @Test("the head as it went out, byte for byte")
     func head() async throws {
-        try await withHTTPTestServer { origin in
-            origin.route("/") { _ in .ok("") }
+        try await withHTTPTestServer(answering: "") { origin in
             let recorder = EventRecorder()
             let sent = Lock<[UInt8]>([])
             var configuration = Configuration.ephemeral
@@ -126,15 +125,13 @@ struct MetricsTests {
             }
             origin.route("/plain") { _ in .ok(.chunks(["one", "two"])) }
             try await withSession(.ephemeral) { session in
-                let task = session.dataTask(from: origin.url())
-                task.resume()
+                let task = session.dataTask(from: origin.url()).resumed()
                 let transaction = try #require(try await task.metrics.transactions.last)
                 #expect(transaction.responseContentBytes == Int64(text.utf8.count))
                 #expect(
                     transaction.responseBodyBytes > Int64(packed.count)
                         && transaction.responseBodyBytes < Int64(packed.count + 32))
-                let plain = session.dataTask(from: origin.url("/plain"))
-                plain.resume()
+                let plain = session.dataTask(from: origin.url("/plain")).resumed()
                 let whole = try #require(try await plain.metrics.transactions.last)
                 #expect(
                     whole.responseContentBytes == 6 && whole.responseBodyBytes == 21,
@@ -154,8 +151,7 @@ struct MetricsTests {
             configuration.tls.maximumVersion = version
             try await withSession(configuration) { session in
                 for isReused in [false, true] {
-                    let task = session.dataTask(from: origin.url())
-                    task.resume()
+                    let task = session.dataTask(from: origin.url()).resumed()
                     let metrics = try await task.metrics
                     expectOrder(metrics)
                     let transaction = try #require(metrics.transactions.first)
@@ -175,13 +171,11 @@ struct MetricsTests {
 
     @Test("a stale connection: the failed try and the one that went well")
     func retry() async throws {
-        try await withHTTPTestServer { origin in
-            origin.route("/") { _ in .ok("x") }
+        try await withHTTPTestServer(answering: "x") { origin in
             origin.route("/stale") { $0.exchange == 1 ? .ok("y") : .raw([], then: .reset) }
             try await withSession(.ephemeral) { session in
                 try await session.expect(origin.url(), "x")
-                let task = session.dataTask(from: origin.url("/stale"))
-                task.resume()
+                let task = session.dataTask(from: origin.url("/stale")).resumed()
                 let metrics = try await task.metrics
                 expectOrder(metrics)
                 #expect(metrics.transactions.count == 2 && metrics.redirectCount == 0, "\(metrics)")
@@ -233,8 +227,7 @@ struct MetricsTests {
 
     @Test("a data URL and an answering handler count as local; a forwarding handler is not visible")
     func local() async throws {
-        try await withHTTPTestServer { origin in
-            origin.route("/") { _ in .ok("hello") }
+        try await withHTTPTestServer(answering: "hello") { origin in
             let recorder = EventRecorder()
             var configuration = Configuration.ephemeral
             configuration.observers = [recorder]
@@ -278,7 +271,7 @@ struct MetricsTests {
             origin.route("/elsewhere") { .ok("\($0.bodyCount)") }
             try await withSession(.ephemeral) { session in
                 let task = session.dataTask(Request(url: origin.url(), method: .put, body: .data(Data(count: 1 << 20))))
-                task.resume()
+                    .resumed()
                 let metrics = try await task.metrics
                 expectOrder(metrics)
                 let last = try #require(metrics.transactions.last)
@@ -295,9 +288,7 @@ struct MetricsTests {
             origin.route("/to") { _ in .redirect("/") }
             origin.setSchedule(.init(seed: seed, probability: 0.4))
             let (recorder, archiver) = (EventRecorder(), HTTPArchiver())
-            var configuration = Configuration.patient
-            configuration.observers = [recorder, archiver]
-            try await withSession(configuration) { session in
+            try await withSession(.patient.with { $0.observers = [recorder, archiver] }) { session in
                 await withTaskGroup(of: Void.self) { group in
                     for index in 0..<60 {
                         var request = Request(url: origin.url(index % 3 == 0 ? "/to" : "/"))
@@ -326,11 +317,8 @@ struct MetricsTests {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.bytes([UInt8](repeating: 65, count: 300_000))) }
             let recorder = EventRecorder()
-            var configuration = Configuration.ephemeral
-            configuration.observers = [recorder]
-            try await withSession(configuration) { session in
-                let download = session.downloadTask(Request(url: origin.url()))
-                download.resume()
+            try await withSession(.ephemeral.with { $0.observers = [recorder] }) { session in
+                let download = session.downloadTask(Request(url: origin.url())).resumed()
                 _ = try await download.value
                 let metrics = try await download.metrics
                 expectOrder(metrics)
@@ -349,8 +337,7 @@ struct MetricsTests {
                         && saved.transactions[0].responseEnd != nil)
 
                 decisions.response = Decision { _ in .becomeStream }
-                let raw = session.dataTask(Request(url: origin.url()), decisions: decisions)
-                raw.resume()
+                let raw = session.dataTask(Request(url: origin.url()), decisions: decisions).resumed()
                 let handedOver = try await raw.metrics
                 #expect(
                     handedOver.transactions.count == 1 && handedOver.transactions[0].responseEnd == nil, "\(handedOver)"

@@ -5,6 +5,7 @@ import Synchronization
 import Testing
 import URLLoading
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 
 /// Observers of events: log, statistics, traces. And lines and bytes of a body.
@@ -18,12 +19,9 @@ struct ObserverTests {
 
     @Test("a log has a line per load and no secrets")
     func log() async throws {
-        try await withHTTPTestServer { origin in
-            origin.route("/") { _ in .ok("hello") }
+        try await withHTTPTestServer(answering: "hello") { origin in
             let lines = Box<String>()
-            var configuration = Configuration.default
-            configuration.observers = [LoadLogger { lines.add($0) }]
-            let session = Session(configuration)
+            let session = Session(.default.with { $0.observers = [LoadLogger { lines.add($0) }] })
             _ = try await session.data(from: origin.url("/?token=secret"))
             let line = try #require(lines.all.first)
             #expect(
@@ -34,16 +32,12 @@ struct ObserverTests {
 
     @Test("statistics count loads of verbs and tasks")
     func statistics() async throws {
-        try await withHTTPTestServer { origin in
-            origin.route("/") { _ in .ok("hello") }
+        try await withHTTPTestServer(answering: "hello") { origin in
             origin.route("/to") { _ in .redirect("/") }
             let statistics = LoadStatistics()
-            var configuration = Configuration.default
-            configuration.observers = [statistics]
-            let session = Session(configuration)
+            let session = Session(.default.with { $0.observers = [statistics] })
             _ = try await session.data(from: origin.url())
-            let task = session.dataTask(from: origin.url("/to"))
-            task.resume()
+            let task = session.dataTask(from: origin.url("/to")).resumed()
             _ = try await task.value
             var upload = Request(url: origin.url(), method: .post)
             upload.body = .data(Data("12345678".utf8))
@@ -60,9 +54,7 @@ struct ObserverTests {
         try await withHTTPTestServer { origin in
             origin.route("/") { request in .ok(request.headers["traceparent"] ?? "none") }
             let spans = Box<LoadTracer.Span>()
-            var configuration = Configuration.default
-            configuration.observers = [LoadTracer { spans.add($0) }]
-            let session = Session(configuration)
+            let session = Session(.default.with { $0.observers = [LoadTracer { spans.add($0) }] })
             let parent = try #require(
                 TraceContext(traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"))
             let task = session.dataTask(from: origin.url())

@@ -57,15 +57,14 @@ struct StreamEndingTests {
                 return .success([.ipv4((127, 0, 0, 1), port: 0)])
             }
         }
-        let full = try SocketListener(.ipv4((127, 0, 0, 1), port: 0), backlog: 0)
-        let filler = try await SocketTransport.connect(to: full.address, StopToken())
+        let full = try await FullHost()
         var task = rig.task(secure: isSecure || wait == .handshake)
         var peer: StreamPeer?
         switch wait {
         case .beginning: break
         case .resolving: task.resume()
         case .connecting:
-            task = rig.session.streamTask(host: StreamRig.host, port: Int(full.address.port))
+            task = rig.session.streamTask(host: StreamRig.host, port: Int(full.port))
             task.resume()
         case .handshake:
             task.resume()
@@ -115,71 +114,62 @@ struct StreamEndingTests {
             _ = try? await peer.receive()
             peer.close()
         }
-        filler.close()
         full.close()
     }
 
     @Test("both directions end while a reader waits for the stream", arguments: [false, true])
     func bothDirectionsAreDoneWhileAReaderWaitsForTheStream(isSecure: Bool) async throws {
-        let rig = try StreamRig()
-        let (task, peer) = try await rig.connected(secure: isSecure)
-        try await task.closeWrite()
-        task.suspend()
-        async let refused = failure(.streamClosed) { try await task.read() }
-        // Whether the call is already waiting is not observable; if not, it is refused as well.
-        try await Task.sleep(for: .milliseconds(5))
-        task.closeRead()
-        #expect(await refused != nil)
-        #expect(await task.ended() == nil)
-        peer.close()
-        await rig.finish()
+        try await withStream(secure: isSecure) { _, task, _ in
+            try await task.closeWrite()
+            task.suspend()
+            async let refused = failure(.streamClosed) { try await task.read() }
+            // Whether the call is already waiting is not observable; if not, it is refused as well.
+            try await Task.sleep(for: .milliseconds(5))
+            task.closeRead()
+            #expect(await refused != nil)
+            #expect(await task.ended() == nil)
+        }
     }
 
     // MARK: Calls with a time of their own
 
     @Test("a read that times out loses no bytes", arguments: [false, true])
     func aReadThatTookTooLongLosesNothing(isSecure: Bool) async throws {
-        let rig = try StreamRig()
-        let (task, peer) = try await rig.connected(secure: isSecure)
-        try await peer.send("abc")
-        for _ in 1...3 {
-            async let late = failure(.streamCallTimeout, .remote, .receiving) {
-                try await task.read(atLeast: 5, timeout: .seconds(3))
+        try await withStream(secure: isSecure) { rig, task, peer in
+            try await peer.send("abc")
+            for _ in 1...3 {
+                async let late = failure(.streamCallTimeout, .remote, .receiving) {
+                    try await task.read(atLeast: 5, timeout: .seconds(3))
+                }
+                try await rig.clock.untilWaiting()
+                rig.clock.advance(by: .seconds(3))
+                #expect(await late != nil)
             }
-            try await rig.clock.untilWaiting()
-            rig.clock.advance(by: .seconds(3))
-            #expect(await late != nil)
+            try await peer.send("de")
+            try await expect({ try await task.text(atLeast: 5, timeout: .seconds(3)) }, "abcde")
         }
-        try await peer.send("de")
-        try await expect({ try await task.text(atLeast: 5, timeout: .seconds(3)) }, "abcde")
-        task.cancel()
-        peer.close()
-        await rig.finish()
     }
 
     @Test("many reads use one timer") func oneTimerIsSetForManyReads() async throws {
-        let rig = try StreamRig()
-        let (task, peer) = try await rig.connected()
-        let before = rig.clock.time.scheduled
-        for _ in 1...20 {
-            let reading = Task { try await task.text(timeout: .seconds(60)) }
+        try await withStream { rig, task, peer in
+            let before = rig.clock.time.scheduled
+            for _ in 1...20 {
+                let reading = Task { try await task.text(timeout: .seconds(60)) }
+                try await rig.clock.untilWaiting()
+                try await peer.send("x")
+                try await expect({ try await reading.value }, "x")
+                rig.clock.advance(by: .milliseconds(1))
+            }
+            // The stream's idle timer may begin meanwhile; the reads must not have timers.
+            #expect(rig.clock.time.scheduled <= before + 3)
+            // And the last deadline holds nevertheless.
+            async let late = failure(.streamCallTimeout) { try await task.read(timeout: .seconds(60)) }
             try await rig.clock.untilWaiting()
-            try await peer.send("x")
-            try await expect({ try await reading.value }, "x")
-            rig.clock.advance(by: .milliseconds(1))
+            rig.clock.advance(by: .milliseconds(59_900))
+            try await rig.clock.untilWaiting()
+            rig.clock.advance(by: .milliseconds(100))
+            #expect(await late != nil)
         }
-        // The stream's idle timer may begin meanwhile; the reads must not have timers.
-        #expect(rig.clock.time.scheduled <= before + 3)
-        // And the last deadline holds nevertheless.
-        async let late = failure(.streamCallTimeout) { try await task.read(timeout: .seconds(60)) }
-        try await rig.clock.untilWaiting()
-        rig.clock.advance(by: .milliseconds(59_900))
-        try await rig.clock.untilWaiting()
-        rig.clock.advance(by: .milliseconds(100))
-        #expect(await late != nil)
-        task.cancel()
-        peer.close()
-        await rig.finish()
     }
 
     @Test("a call may end before the connection is made") func aCallMayEndBeforeThereIsAConnection() async throws {
@@ -187,7 +177,7 @@ struct StreamEndingTests {
         let task = rig.task()
         let timers = rig.clock.time.scheduled
         async let late = failure(.streamCallTimeout, .remote, .preparing) { try await task.read(timeout: .seconds(1)) }
-        try await eventually(rig.clock.time.scheduled, of: .library) { $0 != timers }
+        try await rig.clock.time.eventuallyTimers { $0 != timers }
         rig.clock.advance(by: .seconds(1))
         #expect(await late != nil)
         task.resume()
@@ -201,24 +191,22 @@ struct StreamEndingTests {
 
     @Test("a write that is cancelled in progress is the last one", arguments: [false, true], [false, true])
     func aWriteGivenUpOnItsWayIsTheLast(isSecure: Bool, isCancelled: Bool) async throws {
-        let rig = try StreamRig()
-        let (task, peer) = try await rig.connected(secure: isSecure)
-        let writing = Task {
-            await failure(isCancelled ? .cancelled : .streamCallTimeout, nil, .sending) {
-                try await task.write(Data(count: 32 << 20), timeout: .seconds(3))
+        try await withStream(secure: isSecure) { rig, task, peer in
+            let writing = Task {
+                await failure(isCancelled ? .cancelled : .streamCallTimeout, nil, .sending) {
+                    try await task.write(Data(count: 32 << 20), timeout: .seconds(3))
+                }
             }
+            try await rig.clock.untilWaiting()
+            if isCancelled { writing.cancel() } else { rig.clock.advance(by: .seconds(3)) }
+            #expect(await writing.value != nil)
+            await expectFailure(.writeIncomplete, .local, .sending) { try await task.write("x") }
+            await expectFailure(.writeIncomplete) { try await task.closeWrite() }
+            try await peer.send("still heard")
+            try await expect({ try await task.text(atLeast: 11) }, "still heard")
+            task.closeRead()
+            #expect(await task.ended()?.reason == .writeIncomplete)
         }
-        try await rig.clock.untilWaiting()
-        if isCancelled { writing.cancel() } else { rig.clock.advance(by: .seconds(3)) }
-        #expect(await writing.value != nil)
-        await expectFailure(.writeIncomplete, .local, .sending) { try await task.write("x") }
-        await expectFailure(.writeIncomplete) { try await task.closeWrite() }
-        try await peer.send("still heard")
-        try await expect({ try await task.text(atLeast: 11) }, "still heard")
-        task.closeRead()
-        #expect(await task.ended()?.reason == .writeIncomplete)
-        peer.close()
-        await rig.finish()
     }
 
     // MARK: The idle clock
@@ -226,58 +214,53 @@ struct StreamEndingTests {
     @Test("bytes in either direction keep a stream from idling") func bytesInEitherDirectionKeepAStreamAlive()
         async throws
     {
-        let rig = try StreamRig { $0.idleTimeout = .seconds(10) }
-        let (task, peer) = try await rig.connected()
-        let reading = Task { try await task.text() }
-        for _ in 1...5 {
+        try await withStream({ $0.idleTimeout = .seconds(10) }) { rig, task, peer in
+            let reading = Task { try await task.text() }
+            for _ in 1...5 {
+                try await rig.clock.untilWaiting()
+                rig.clock.advance(by: .seconds(9))
+                try await task.write("x")
+            }
+            try await peer.send("y")
+            try await expect({ try await reading.value }, "y")
+            // No call waits: the peer's silence does not count.
+            rig.clock.advance(by: .seconds(3600))
+            async let silent = failure(.idleTimeout, .remote, .receiving) { try await task.read() }
             try await rig.clock.untilWaiting()
-            rig.clock.advance(by: .seconds(9))
-            try await task.write("x")
+            rig.clock.advance(by: .seconds(10))
+            #expect(await silent != nil)
         }
-        try await peer.send("y")
-        try await expect({ try await reading.value }, "y")
-        // No call waits: the peer's silence does not count.
-        rig.clock.advance(by: .seconds(3600))
-        async let silent = failure(.idleTimeout, .remote, .receiving) { try await task.read() }
-        try await rig.clock.untilWaiting()
-        rig.clock.advance(by: .seconds(10))
-        #expect(await silent != nil)
-        peer.close()
-        await rig.finish()
     }
 
     @Test("the idle timeout ends both directions") func theIdleTimeoutEndsBothSides() async throws {
-        let rig = try StreamRig { $0.idleTimeout = .seconds(10) }
-        let (task, peer) = try await rig.connected()
-        async let reading = failure(.idleTimeout) { try await task.read() }
-        async let writing = failure(.idleTimeout) { try await task.write(Data(count: 32 << 20)) }
-        try await rig.clock.untilWaiting(2)
-        rig.clock.advance(by: .seconds(10))
-        let failures = await (reading, writing)
-        #expect(failures.0 != nil && failures.1 != nil)
-        #expect(await task.ended()?.reason == .idleTimeout)
-        peer.close()
-        await rig.finish()
+        try await withStream({ $0.idleTimeout = .seconds(10) }) { rig, task, _ in
+            async let reading = failure(.idleTimeout) { try await task.read() }
+            async let writing = failure(.idleTimeout) { try await task.write(Data(count: 32 << 20)) }
+            try await rig.clock.untilWaiting(2)
+            rig.clock.advance(by: .seconds(10))
+            let failures = await (reading, writing)
+            #expect(failures.0 != nil && failures.1 != nil)
+            #expect(await task.ended()?.reason == .idleTimeout)
+        }
     }
 
     // MARK: Sessions
 
     @Test("a session that finishes waits for its streams") func aSessionThatFinishesWaitsForItsStreams() async throws {
-        let rig = try StreamRig()
-        let (task, peer) = try await rig.connected()
-        let early = rig.task()
-        rig.session.finishTasksAndInvalidate()
-        #expect(await early.ended()?.reason == .cancelled)
-        #expect(await rig.task().ended()?.reason == .sessionInvalidated)
-        await expectFailure(.sessionInvalidated, .local, .preparing) { try await rig.task().read() }
-        try await task.write("x")
-        try await expect({ try await peer.text(1) }, "x")
-        peer.close()
-        try await expect({ try await task.text() }, "")
-        try await task.closeWrite()
-        await rig.session.invalidated()
-        #expect(await task.ended() == nil)
-        await rig.finish()
+        try await withStream { rig, task, peer in
+            let early = rig.task()
+            rig.session.finishTasksAndInvalidate()
+            #expect(await early.ended()?.reason == .cancelled)
+            #expect(await rig.task().ended()?.reason == .sessionInvalidated)
+            await expectFailure(.sessionInvalidated, .local, .preparing) { try await rig.task().read() }
+            try await task.write("x")
+            try await expect({ try await peer.text(1) }, "x")
+            peer.close()
+            try await expect({ try await task.text() }, "")
+            try await task.closeWrite()
+            await rig.session.invalidated()
+            #expect(await task.ended() == nil)
+        }
     }
 
     @Test("a stream without references is closed") func aStreamWithoutReferencesIsClosed() async throws {
@@ -315,42 +298,41 @@ struct StreamEndingTests {
     }
 
     @Test("a port without a listener refuses the connection") func aPortWithoutAListenerRefuses() async throws {
-        let task = Session(.ephemeral).streamTask(host: "127.0.0.1", port: Int(try closedPort()))
-        task.resume()
+        let task = Session(.ephemeral).streamTask(host: "127.0.0.1", port: Int(try closedPort())).resumed()
         await expectFailure(.connectionRefused, .remote, .connecting) { try await task.read() }
         await expectFailure(.connectionRefused, .remote, .connecting) { try await task.write("x") }
         #expect(await task.ended()?.reason == .connectionRefused)
     }
 
     @Test("a reset ends both directions") func aResetEndsBothDirections() async throws {
-        let rig = try StreamRig()
-        let (task, peer) = try await rig.connected()
-        async let reading = failure(.connectionLost, .remote, .receiving) { try await task.read() }
-        try await rig.clock.untilWaiting()
-        peer.reset()
-        #expect(await reading != nil)
-        await expectFailure(.connectionLost) { try await task.write("x") }
-        #expect(await task.ended()?.reason == .connectionLost)
-        await rig.finish()
+        try await withStream { rig, task, peer in
+            async let reading = failure(.connectionLost, .remote, .receiving) { try await task.read() }
+            try await rig.clock.untilWaiting()
+            peer.reset()
+            #expect(await reading != nil)
+            await expectFailure(.connectionLost) { try await task.write("x") }
+            #expect(await task.ended()?.reason == .connectionLost)
+        }
     }
 
     @Test("bytes that the peer sent before it stopped reading are received")
     func bytesThatThePeerSentBeforeItStoppedReadingAreReceived() async throws {
-        let rig = try StreamRig()
-        let (task, peer) = try await rig.connected()
-        try await task.write("never read")
-        try await peer.send("why")
-        // With bytes unread a socket is closed by a reset.
-        try await eventually(task.snapshot.sent, of: .library) { $0 > 0 }
-        try await pollerHasRun()
-        peer.close()
-        try await pollerHasRun()
-        await expectFailure(.connectionLost, .remote, .sending) { for _ in 1...100 { try await task.write("more") } }
-        #expect(task.snapshot.state.isUnfinished)
-        try await expect({ try await task.text(atLeast: 3, atMost: 3) }, "why")
-        task.closeRead()
-        #expect(await task.ended()?.phase == .sending)
-        await rig.finish()
+        try await withStream { _, task, peer in
+            try await task.write("never read")
+            try await peer.send("why")
+            // With bytes unread a socket is closed by a reset.
+            #expect(task.snapshot.sent == 10)
+            try await pollerHasRun()
+            peer.close()
+            try await pollerHasRun()
+            await expectFailure(.connectionLost, .remote, .sending) {
+                for _ in 1...100 { try await task.write("more") }
+            }
+            #expect(task.snapshot.state.isUnfinished)
+            try await expect({ try await task.text(atLeast: 3, atMost: 3) }, "why")
+            task.closeRead()
+            #expect(await task.ended()?.phase == .sending)
+        }
     }
 }
 

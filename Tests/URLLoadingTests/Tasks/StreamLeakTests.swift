@@ -62,8 +62,7 @@ struct StreamStressTests {
             }
         }
         for round in 0..<count {
-            let task = rig.task(secure: isSecure)
-            task.resume()
+            let task = rig.task(secure: isSecure).resumed()
             var random = SeededGenerator(seed: UInt64(round))
             let delays = (0..<2).map { _ in Duration.microseconds(Int.random(in: 0...3000, using: &random)) }
             await withTaskGroup(of: Void.self) { group in

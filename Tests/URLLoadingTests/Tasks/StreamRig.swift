@@ -55,13 +55,10 @@ final class StreamRig: Sendable {
 
     /// A stream and its peer.
     func connected(secure: Bool = false) async throws -> (StreamTask, StreamPeer) {
-        let task = task(secure: secure)
-        task.resume()
+        let task = task(secure: secure).resumed()
         let peer = try await accept(secure: secure)
         // The peer may complete the handshake earlier than this side.
-        try await eventually(task.snapshot.state, of: .library) { state in
-            if case .running = state { secure == task.isSecure } else { true }
-        }
+        try await task.connected()
         return (task, peer)
     }
 
@@ -73,63 +70,18 @@ final class StreamRig: Sendable {
     }
 }
 
-/// The other end of a stream.
-final class StreamPeer: Sendable {
-    let transport: any Transport
-    private let token = StopToken()
-
-    init(_ transport: any Transport) { self.transport = transport }
-
-    func secured(by context: TLSServerContext) async throws -> StreamPeer {
-        let transport = try TLSTransport(server: context, over: transport)
-        try await transport.handshake(token)
-        return StreamPeer(transport)
-    }
-
-    func send(_ text: String) async throws { try await send(Array(text.utf8)) }
-
-    func send(_ bytes: [UInt8]) async throws {
-        var sent = 0
-        while sent < bytes.count {
-            switch try bytes.withUnsafeBytes({ try transport.write(UnsafeRawBufferPointer(rebasing: $0[sent...])) }) {
-            case .moved(let count): sent += count
-            case .end: return
-            case .blocked(let interest): await Poller.shared.park(transport.slot, interest, token)
-            }
-        }
-    }
-
-    /// So many bytes, or all to the end.
-    /// - Parameter atOnce: also fewer, but one at least.
-    func receive(_ count: Int = .max, atOnce: Bool = false) async throws -> [UInt8] {
-        var all: [UInt8] = []
-        var buffer = [UInt8](repeating: 0, count: 64 * 1024)
-        while all.count < count {
-            let most = min(buffer.count, count - all.count)
-            switch try buffer.withUnsafeMutableBytes({
-                try transport.read(into: UnsafeMutableRawBufferPointer(rebasing: $0[..<most]))
-            }) {
-            case .moved(let moved):
-                all += buffer[..<moved]
-                if atOnce { return all }
-            case .end: return all
-            case .blocked(let interest): await Poller.shared.park(transport.slot, interest, token)
-            }
-        }
-        return all
-    }
-
-    func text(_ count: Int = .max) async throws -> String { String(decoding: try await receive(count), as: UTF8.self) }
-
-    /// Echoes the input to its end.
-    func echo() async throws {
-        while case let bytes = try await receive(atOnce: true), !bytes.isEmpty { try await send(bytes) }
-        finish()
-    }
-
-    func finish() { transport.finishWriting() }
-    func close() { transport.close() }
-    func reset() { (transport as? SocketTransport)?.abort() }
+/// Opens a stream to a peer, and ends both after the closure.
+nonisolated(nonsending) func withStream(
+    secure: Bool = false, _ change: (inout Configuration) -> Void = { _ in },
+    server: (inout TLSServerContext.Configuration) -> Void = { _ in },
+    _ use: nonisolated(nonsending) (StreamRig, StreamTask, StreamPeer) async throws -> Void
+) async throws {
+    let rig = try StreamRig(change, server: server)
+    let (task, peer) = try await rig.connected(secure: secure)
+    try await use(rig, task, peer)
+    task.cancel()
+    peer.close()
+    await rig.finish()
 }
 
 extension StreamTask {

@@ -37,14 +37,14 @@ struct StreamRouteTests {
         let found = Watched(0)
         let (rig, task, peer) = try await Self.connected(networks)
         let watching = Task { await task.watchRoutes { found.add() } }
-        try await eventually(networks.asked, of: .library) { $0 > 0 }
+        try await networks.wait { $0.asked > 0 }
         #expect(found.value == 0)
         for (index, address, times) in [
             (2, Self.other, 1), (3, Self.other, 1), (4, Self.own, 1), (5, nil, 1), (6, Self.other, 2),
         ] {
-            let asked = networks.asked
+            let asked = networks.counts.asked
             Self.change(networks, Int32(index), reachingBy: address)
-            try await eventually(networks.asked, of: .library) { $0 > asked }
+            try await networks.wait { $0.asked > asked }
             try await found.wait { $0 >= times }
             #expect(found.value == times)
         }
@@ -67,7 +67,7 @@ struct StreamRouteTests {
         let (rig, task, peer) = try await Self.connected(networks)
         networks.reach(by: Self.own)
         let watching = Task { await task.watchRoutes { found.add() } }
-        try await eventually(networks.asked, of: .library) { $0 > 0 }
+        try await networks.wait { $0.asked > 0 }
         networks.reach(by: Self.other)
         networks.change(telling: [second]) { $0.addresses = [first, second] }
         try await found.wait { $0 > 0 }

@@ -4,6 +4,7 @@ import FoundationEssentials
 import Testing
 import URLLoading
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 
 /// Checklist 39: stream tasks.
@@ -35,8 +36,7 @@ struct StreamRows {
     func secure() async throws {
         let rig = try StreamRig()
         for fromTheBeginning in [true, false] {
-            let task = rig.task(secure: fromTheBeginning)
-            task.resume()
+            let task = rig.task(secure: fromTheBeginning).resumed()
             async let accepted = rig.accept(secure: true)
             if !fromTheBeginning { try await task.startSecureConnection() }
             try await task.write(Data("x".utf8))

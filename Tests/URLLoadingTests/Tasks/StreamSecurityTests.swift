@@ -3,6 +3,7 @@
 import FoundationEssentials
 import Testing
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 
 @testable import URLLoading
@@ -43,72 +44,62 @@ struct StreamSecurityTests {
 
     /// CVE-2011-0411: plain text sent before the handshake would be read as if TLS had protected it.
     @Test("bytes injected before the handshake end the stream") func injectedBytesEndTheStream() async throws {
-        let rig = try StreamRig()
-        let (task, peer) = try await rig.connected()
-        try await peer.send(Self.ready + "250 injected\r\n")
-        let error = await failure(.unexpectedPlaintext, .remote, .securing) { try await Self.upgrade(task) }
-        #expect(error?.url?.host() == StreamRig.host)
-        await expectFailure(.unexpectedPlaintext) { try await task.read() }
-        await expectFailure(.unexpectedPlaintext) { try await task.write("x") }
-        #expect(await task.ended()?.reason == .unexpectedPlaintext)
-        #expect(!task.isSecure)
-        // Of the handshake nothing went out.
-        let heard = try? await peer.text()
-        #expect(heard == nil || heard == "STARTTLS\r\n")
-        peer.close()
-        await rig.finish()
+        try await withStream { _, task, peer in
+            try await peer.send(Self.ready + "250 injected\r\n")
+            let error = await failure(.unexpectedPlaintext, .remote, .securing) { try await Self.upgrade(task) }
+            #expect(error?.url?.host() == StreamRig.host)
+            await expectFailure(.unexpectedPlaintext) { try await task.read() }
+            await expectFailure(.unexpectedPlaintext) { try await task.write("x") }
+            #expect(await task.ended()?.reason == .unexpectedPlaintext)
+            #expect(!task.isSecure)
+            // Of the handshake nothing went out.
+            let heard = try? await peer.text()
+            #expect(heard == nil || heard == "STARTTLS\r\n")
+        }
     }
 
     /// Received, and left over by a read that wanted more.
     @Test("bytes left unread before the handshake end the stream") func bytesLeftOverEndTheStreamToo() async throws {
-        let rig = try StreamRig()
-        let (task, peer) = try await rig.connected()
-        try await peer.send("220 re")
-        async let late = failure(.streamCallTimeout) { try await task.read(atLeast: 100, timeout: .seconds(1)) }
-        try await rig.clock.untilWaiting()
-        rig.clock.advance(by: .seconds(1))
-        #expect(await late != nil)
-        #expect(task.snapshot.received == 6)
-        await expectFailure(.unexpectedPlaintext, .remote, .securing) { try await task.startSecureConnection() }
-        await expectFailure(.unexpectedPlaintext) { try await task.read() }
-        peer.close()
-        await rig.finish()
+        try await withStream { rig, task, peer in
+            try await peer.send("220 re")
+            async let late = failure(.streamCallTimeout) { try await task.read(atLeast: 100, timeout: .seconds(1)) }
+            try await rig.clock.untilWaiting()
+            rig.clock.advance(by: .seconds(1))
+            #expect(await late != nil)
+            #expect(task.snapshot.received == 6)
+            await expectFailure(.unexpectedPlaintext, .remote, .securing) { try await task.startSecureConnection() }
+            await expectFailure(.unexpectedPlaintext) { try await task.read() }
+        }
     }
 
     /// Between the look and the handshake, or meant to be the handshake.
     @Test("plain text in place of the handshake is an error") func textInTheHandshakeIsNoTLS() async throws {
-        let rig = try StreamRig()
-        let (task, peer) = try await rig.connected()
-        async let starting = failure(.notTLS, .remote, .securing) { try await task.startSecureConnection() }
-        _ = try await peer.receive(1)
-        try await peer.send("250 injected\r\n")
-        #expect(await starting != nil)
-        #expect(await task.ended()?.reason == .notTLS)
-        peer.close()
-        await rig.finish()
+        try await withStream { _, task, peer in
+            async let starting = failure(.notTLS, .remote, .securing) { try await task.startSecureConnection() }
+            _ = try await peer.receive(1)
+            try await peer.send("250 injected\r\n")
+            #expect(await starting != nil)
+            #expect(await task.ended()?.reason == .notTLS)
+        }
     }
 
     @Test("a peer that closes instead of the handshake is a lost connection")
     func aPeerThatClosesInsteadOfTheHandshakeIsALostConnection()
         async throws
     {
-        let rig = try StreamRig()
-        let (task, peer) = try await rig.connected()
-        peer.close()
-        try await pollerHasRun()
-        await expectFailure(.connectionLost, .remote, .securing) { try await task.startSecureConnection() }
-        #expect(await task.ended()?.phase == .securing)
-        await rig.finish()
+        try await withStream { _, task, peer in
+            peer.close()
+            try await pollerHasRun()
+            await expectFailure(.connectionLost, .remote, .securing) { try await task.startSecureConnection() }
+            #expect(await task.ended()?.phase == .securing)
+        }
     }
 
     @Test("a half-closed stream cannot start TLS") func aHalfClosedStreamIsNotSecured() async throws {
-        let rig = try StreamRig()
-        let (task, peer) = try await rig.connected()
-        try await task.closeWrite()
-        await expectFailure(.streamClosed, .local) { try await task.startSecureConnection() }
-        task.cancel()
-        peer.close()
-        await rig.finish()
+        try await withStream { _, task, _ in
+            try await task.closeWrite()
+            await expectFailure(.streamClosed, .local) { try await task.startSecureConnection() }
+        }
     }
 
     @Test("the certificate must match the host", arguments: [false, true])
@@ -132,21 +123,19 @@ struct StreamSecurityTests {
     @Test("an address that the session's policy refuses is not connected to")
     func anAddressTheSessionRefusesIsNotConnectedTo() async throws {
         let rig = try StreamRig { $0.addressPolicy = .publicOnly }
-        let task = rig.task()
-        task.resume()
+        let task = rig.task().resumed()
         await expectFailure(.addressRefused, .local, .connecting) { try await task.read() }
         #expect(await task.ended()?.reason == .addressRefused)
         await rig.finish()
     }
 
     @Test("an end without close_notify is a truncation") func anEndWithoutClosenotifyIsATruncation() async throws {
-        let rig = try StreamRig(server: { $0.omitsCloseNotify = true })
-        let (task, peer) = try await rig.connected(secure: true)
-        try await peer.send("all of it?")
-        peer.close()
-        try await expect({ try await task.text(atLeast: 10, atMost: 10) }, "all of it?")
-        await expectFailure(.truncated, .remote, .receiving) { try await task.read() }
-        #expect(await task.ended()?.reason == .truncated)
-        await rig.finish()
+        try await withStream(secure: true, server: { $0.omitsCloseNotify = true }) { _, task, peer in
+            try await peer.send("all of it?")
+            peer.close()
+            try await expect({ try await task.text(atLeast: 10, atMost: 10) }, "all of it?")
+            await expectFailure(.truncated, .remote, .receiving) { try await task.read() }
+            #expect(await task.ended()?.reason == .truncated)
+        }
     }
 }

@@ -5,6 +5,7 @@ import Synchronization
 import Testing
 import URLLoading
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 
 /// Sessions and their tasks in the async API.
@@ -28,8 +29,7 @@ struct TaskRows {
                 .ok(.chunks(["one", "two"]))
             }
             let session = Session()
-            let task = session.dataTask(from: origin.url("/slow"))
-            task.resume()
+            let task = session.dataTask(from: origin.url("/slow")).resumed()
             let body = try await task.body
             var iterator = body.makeAsyncIterator()
             // The second piece is sent after the first was received.
@@ -68,9 +68,7 @@ struct TaskRows {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.chunks(["one", .pause(.milliseconds(20)), "two"])) }
             let last = Last()
-            var configuration = Configuration.default
-            configuration.observers = [last]
-            let session = Session(configuration)
+            let session = Session(.default.with { $0.observers = [last] })
             let tasks = (0..<20).map { _ in session.dataTask(from: origin.url()) }
             for task in tasks { task.resume() }
             session.finishTasksAndInvalidate()
@@ -85,15 +83,13 @@ struct TaskRows {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.chunks(["one", .pause(.milliseconds(20)), "two"])) }
             func orphan() -> LoadTask<Data> {
-                let task = Session().dataTask(from: origin.url())
-                task.resume()
+                let task = Session().dataTask(from: origin.url()).resumed()
                 return task
             }
             // Only the handle retains the session here.
             try await expect({ try await orphan().value.count }, 6)
             let left = try await withSession { session in
-                let task = session.dataTask(from: origin.url())
-                task.resume()
+                let task = session.dataTask(from: origin.url()).resumed()
                 return task
             }
             // The scope has waited for the session.
@@ -140,8 +136,7 @@ struct TaskRows {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.repeated(count: 10_000_000)) }
             let session = Session()
-            let task = session.dataTask(from: origin.url())
-            task.resume()
+            let task = session.dataTask(from: origin.url()).resumed()
             var count = 0
             for try await chunk in try await task.body { count += chunk.count }
             #expect(count == 10_000_000)

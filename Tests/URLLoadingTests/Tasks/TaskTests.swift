@@ -11,8 +11,7 @@ import URLLoadingTesting
 struct TaskTests {
     @Test("a task gives response, value and events in the legal order (checklist 34, 36, 47)")
     func value() async throws {
-        try await withHTTPTestServer { origin in
-            origin.route("/") { _ in .ok("hello") }
+        try await withHTTPTestServer(answering: "hello") { origin in
             try await withSession { session in
                 let task = session.dataTask(from: origin.url())
                 let events = task.events
@@ -35,8 +34,7 @@ struct TaskTests {
 
     @Test("a task sends no byte before it is resumed, and waits for ever (checklist 33)")
     func suspendedAtFirst() async throws {
-        try await withHTTPTestServer { origin in
-            origin.route("/") { _ in .ok("hello") }
+        try await withHTTPTestServer(answering: "hello") { origin in
             try await withSession { session in
                 let task = session.dataTask(from: origin.url())
                 let waiting = Task { try await task.value }
@@ -57,11 +55,8 @@ struct TaskTests {
         let bytes = (0..<300_000).map { UInt8(truncatingIfNeeded: $0 &* 7 ^ $0 >> 8) }
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok(.bytes(bytes)) }
-            var configuration = Configuration.default
-            configuration.readAhead = readAhead
-            try await withSession(configuration) { session in
-                let task = session.dataTask(from: origin.url())
-                task.resume()
+            try await withSession(.default.with { $0.readAhead = readAhead }) { session in
+                let task = session.dataTask(from: origin.url()).resumed()
                 _ = try await task.response
                 try await Task.sleep(for: .milliseconds(5))
                 #expect(task.snapshot.received <= max(readAhead, 0))
@@ -70,8 +65,7 @@ struct TaskTests {
                 #expect(body == bytes)
                 #expect("\(task.snapshot)" == "completed 300000/300000")
 
-                let whole = session.dataTask(from: origin.url())
-                whole.resume()
+                let whole = session.dataTask(from: origin.url()).resumed()
                 _ = try await whole.response
                 try await Task.sleep(for: .milliseconds(5))
                 try await expect({ try await [UInt8](whole.value) }, bytes)
@@ -91,14 +85,12 @@ struct TaskTests {
                 never.resume()
                 #expect("\(never.snapshot)" == "failed(cancelled) 0/?")
 
-                let waiting = session.dataTask(from: origin.url("/stall"))
-                waiting.resume()
+                let waiting = session.dataTask(from: origin.url("/stall")).resumed()
                 try await origin.wait { $0.stalled > 0 }
                 waiting.cancel()
                 await expectFailure(.cancelled) { try await waiting.response }
 
-                let resting = session.dataTask(from: origin.url())
-                resting.resume()
+                let resting = session.dataTask(from: origin.url()).resumed()
                 _ = try await resting.response
                 try await Task.sleep(for: .milliseconds(5))
                 resting.cancel()
@@ -133,17 +125,14 @@ struct TaskTests {
     @Test("a suspended task moves no byte, and continues where it was (checklist 34)")
     func suspended() async throws {
         let clock = ManualClock()
-        var server = HTTPTestServer.Configuration()
-        server.clock = clock
-        try await withHTTPTestServer(server) { origin in
+        try await withHTTPTestServer(.init(clock: clock)) { origin in
             let part = HTTPTestServer.Response.Piece.bytes([UInt8](repeating: 1, count: 500_000))
             origin.route("/") { _ in .ok(.chunks([part, .pause(.seconds(1)), part])) }
             var configuration = Configuration.default
             configuration.readAhead = 1 << 20
             configuration.use(clock)
             try await withSession(configuration) { session in
-                let task = session.dataTask(from: origin.url())
-                task.resume()
+                let task = session.dataTask(from: origin.url()).resumed()
                 try await task.received(500_000)
                 task.suspend()
                 #expect("\(task.snapshot)".hasPrefix("suspended"))
@@ -167,8 +156,7 @@ struct TaskTests {
             try await withSession { session in
                 let unread = (0..<100).map { _ in session.dataTask(from: origin.url()) }
                 for task in unread { task.resume() }
-                let last = session.dataTask(from: origin.url())
-                last.resume()
+                let last = session.dataTask(from: origin.url()).resumed()
                 try await expect({ try await last.value.count }, size)
                 for task in unread { _ = try await task.response }
                 // The session holds of each body no more than it may read ahead.
@@ -244,8 +232,7 @@ struct TaskTests {
     @Test("the task-local values and the priority are those of the task that resumed it")
     func locals() async throws {
         enum Local { @TaskLocal static var name = "nobody" }
-        try await withHTTPTestServer { origin in
-            origin.route("/") { _ in .ok("") }
+        try await withHTTPTestServer(answering: "") { origin in
             let seen = ObserverTests.Box<String>()
             var decisions = Decisions()
             decisions.response = Decision { _ in
@@ -269,14 +256,12 @@ struct TaskTests {
             origin.route("/") { _ in .ok(.repeated(count: 1 << 20)) }
             let session = Session()
             let never = session.dataTask(from: origin.url())
-            let going = session.dataTask(from: origin.url())
-            going.resume()
+            let going = session.dataTask(from: origin.url()).resumed()
             session.finishTasksAndInvalidate()
             await expectFailure(.cancelled) { try await never.value }
             try await expect({ try await going.value.count }, 1 << 20)
             await session.invalidated()
-            let late = session.dataTask(from: origin.url())
-            late.resume()
+            let late = session.dataTask(from: origin.url()).resumed()
             await expectFailure(.sessionInvalidated) { try await late.value }
 
             let other = Session()

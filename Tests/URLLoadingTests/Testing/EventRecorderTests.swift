@@ -3,6 +3,7 @@
 import FoundationEssentials
 import Testing
 import URLLoading
+import URLLoadingTestSupport
 import URLLoadingTesting
 
 @Suite(.timeLimit(.minutes(4)))
@@ -11,8 +12,7 @@ struct EventRecorderTests {
         let recorder = EventRecorder()
         var configuration = Configuration.ephemeral
         configuration.observers = [recorder]
-        try await withHTTPTestServer { origin in
-            origin.route("/") { _ in .ok("hello") }
+        try await withHTTPTestServer(answering: "hello") { origin in
             origin.route("/away") { _ in .redirect("/") }
             origin.route("/stalls", faults: [.init(.responseBody(after: 3), .stall)]) { _ in .ok("hello") }
             let session = Session(configuration)
@@ -63,8 +63,7 @@ struct EventRecorderTests {
     @Test("a task's events are recorded without an observer, and a wrong order is detected")
     func following() async throws {
         let recorder = EventRecorder()
-        try await withHTTPTestServer { origin in
-            origin.route("/") { _ in .ok("hello") }
+        try await withHTTPTestServer(answering: "hello") { origin in
             try await withSession { session in
                 let task = session.dataTask(from: origin.url())
                 recorder.follow(task)

@@ -54,9 +54,7 @@ struct ManualClockTests {
     @Test("received bytes restart the idle time")
     func activity() async throws {
         let clock = ManualClock()
-        var setting = HTTPTestServer.Configuration()
-        setting.clock = clock
-        try await withHTTPTestServer(setting) { origin in
+        try await withHTTPTestServer(.init(clock: clock)) { origin in
             origin.route("/") { _ in
                 .ok(.chunks(["a", .pause(.seconds(50)), "b", .pause(.seconds(50)), "c", .pause(.seconds(70)), "d"]))
             }
@@ -107,8 +105,7 @@ struct ManualClockTests {
             for limit in [30, 10, 20, 21, 40] {
                 var request = Request(url: origin.url("/stalls?\(limit)"))
                 request.idleTimeout = .seconds(limit)
-                let task = session.dataTask(request)
-                task.resume()
+                let task = session.dataTask(request).resumed()
                 _ = try await task.response
                 tasks.append(task)
             }
@@ -186,13 +183,13 @@ struct ManualClockTests {
         load.attach(inner)
         // Slots are reused, and may be woken by a late event of their previous user.
         let waiting = Task { while load.stopReason == nil { await Poller.shared.park(outer, until: load) } }
-        try await eventually(outer.hasWaiter, of: .library) { $0 }
+        try await outer.eventuallyParked()
         load.beginIdle()
         registry.check(now: ManualTime.beginning + 2_000_000_000)
         #expect(load.stopReason == nil)
         // A load whose peer is silent is idle.
         let idle = Task { while load.stopReason == nil { await Poller.shared.park(inner, .read, load) } }
-        try await eventually(inner.hasWaiter, of: .library) { $0 }
+        try await inner.eventuallyParked()
         registry.check(now: ManualTime.beginning + 4_000_000_000)
         #expect(load.stopReason == .idle)
         await waiting.value
@@ -207,15 +204,14 @@ struct ManualClockTests {
     @Test("suspended, a load is not idle; let go, it has its time again")
     func suspension() async throws {
         try await Self.withStall { clock, session, origin in
-            let task = session.dataTask(from: origin.url("/stalls"))
-            task.resume()
+            let task = session.dataTask(from: origin.url("/stalls")).resumed()
             try await origin.wait { $0.stalled == 1 }
             try await clock.untilWaiting()
             task.suspend()
             clock.advance(by: .seconds(600))
             #expect("\(task.snapshot)".hasPrefix("suspended"))
             // It waits for the caller only.
-            try await eventually(clock.time.waiting.count, of: .library) { $0 == 0 }
+            try await eventually(clock.time.waiting.count) { $0 == 0 }
             task.resume()
             try await clock.untilWaiting()
             clock.advance(by: .seconds(59))

@@ -5,6 +5,7 @@ import Synchronization
 import Testing
 import URLLoading
 import URLLoadingIO
+import URLLoadingTestSupport
 
 @testable import URLLoadingTesting
 
@@ -23,8 +24,7 @@ struct RecordingTests {
         _ recorder: RecordingHandler = RecordingHandler(), _ prepare: (HTTPTestServer) -> Void,
         _ use: (Session, HTTPTestServer) async throws -> Void
     ) async throws -> Recording {
-        try await withHTTPTestServer { origin in
-            prepare(origin)
+        try await withHTTPTestServer(serving: prepare) { origin in
             let session = Self.session(recorder)
             try await use(session, origin)
             await expectEmpty(session)
@@ -392,8 +392,7 @@ struct RecordingTests {
             try await clock.untilWaiting()
             clock.advance(by: .seconds(60))
             #expect(await load.reason == .idleTimeout)
-            let task = session.dataTask(from: origin.url())
-            task.resume()
+            let task = session.dataTask(from: origin.url()).resumed()
             try await clock.untilWaiting()
             task.cancel()
             await expectFailure(.cancelled) { try await task.value }
@@ -408,12 +407,10 @@ struct RecordingTests {
         // Replayed with its timing, on a separate clock.
         let other = ManualClock()
         let session = Self.session(ReplayHandler(recording, timing: .asRecorded), clock: other)
-        let first = session.dataTask(from: recording.exchanges[0].url)
-        first.resume()
+        let first = session.dataTask(from: recording.exchanges[0].url).resumed()
         let error = await URLLoadingTests.failure(.notRecorded) { try await first.value }
         #expect("\(error!)".contains("the end of its body was not recorded") && first.snapshot.received == 3)
-        let second = session.dataTask(from: recording.exchanges[0].url)
-        second.resume()
+        let second = session.dataTask(from: recording.exchanges[0].url).resumed()
         try await other.untilSleeping()
         #expect(second.snapshot.received == 3)
         other.advance(by: .seconds(60))

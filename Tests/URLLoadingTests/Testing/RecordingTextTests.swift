@@ -50,26 +50,28 @@ struct RecordingTextTests {
         #expect(try Recording(text: "urlloading recording 1\n").exchanges.isEmpty)
     }
 
+    /// The recording that the guide shows.
+    static let ofGuide = """
+        urlloading recording 1
+
+        request POST https://example.org/greet at 0
+        > Content-Type: text/plain
+        body
+        + world
+        answer 200 HTTP/1.1 at 12.5
+        < Content-Type: text/plain
+        length 13
+        piece at 12.5
+        | hello,
+        + world!
+        end at 14
+
+        """
+
     @Test("the text has the form that the guide shows")
     func text() throws {
-        let text = """
-            urlloading recording 1
-
-            request POST https://example.org/greet at 0
-            > Content-Type: text/plain
-            body
-            + world
-            answer 200 HTTP/1.1 at 12.5
-            < Content-Type: text/plain
-            length 13
-            piece at 12.5
-            | hello,
-            + world!
-            end at 14
-
-            """
-        let recording = try Recording(text: text)
-        #expect(recording.description == text)
+        let recording = try Recording(text: Self.ofGuide)
+        #expect(recording.description == Self.ofGuide)
         #expect(recording.exchanges[0].answer?.pieces.first?.bytes == Array("hello,\nworld!".utf8))
         // By hand, without times.
         let byHand = try Recording(

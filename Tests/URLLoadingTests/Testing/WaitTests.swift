@@ -3,6 +3,7 @@
 import FoundationEssentials
 import Testing
 import URLLoading
+import URLLoadingTestSupport
 import URLLoadingTesting
 
 /// Waits of the test library end at their limit, and report the actual state.
@@ -45,15 +46,12 @@ struct WaitTests {
     func http2() async throws {
         try await withHTTP2TestServer { server in
             server.script { peer in
-                try await peer.start()
-                let request = try await peer.expectRequest()
+                let request = try await peer.acceptRequest()
                 try await peer.send(.ping())
                 _ = try await peer.expect(.ping, isAck: true)
                 _ = try await peer.expect(.resetStream, stream: request.stream, timeout: Self.short)
             }
-            var configuration = Configuration.ephemeral
-            configuration.httpVersions = .http2PriorKnowledge
-            let session = Session(configuration)
+            let session = Session(.ephemeral.with { $0.httpVersions = .http2PriorKnowledge })
             _ = try? await session.data(from: server.url("/page"))
             await expectTimeOut("the counts of the server", "accepted: ", "HEADERS") {
                 try await server.wait(timeout: .zero) { $0.accepted == 9 }
@@ -120,8 +118,7 @@ struct WaitTests {
             origin.route("/stalls", faults: [.init(.requestHead, .stall)]) { _ in .ok("") }
             origin.route("/page") { _ in .ok("here") }
             _ = try await session.data(from: origin.url("/page"))
-            let task = session.dataTask(from: origin.url("/stalls"))
-            task.resume()
+            let task = session.dataTask(from: origin.url("/stalls")).resumed()
             try await origin.wait { $0.stalled == 1 }
             await expectTimeOut("2 events completed", "/page", "200, 4 bytes") {
                 try await recorder.wait(for: .completed, count: 2, timeout: Self.short)

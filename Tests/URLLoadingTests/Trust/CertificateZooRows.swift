@@ -116,8 +116,7 @@ struct CertificateZooRows {
             configuration.tls.trustRoots = .pem(String(decoding: other.pem, as: UTF8.self))
             session.reloadTLS(configuration.tls)
             await expectFailure(.certificateUntrusted) { try await session.data(from: rig.origin.url()) }
-            session.invalidateAndCancel()
-            await session.invalidated()
+            await expectEmpty(session)
         }
     }
 

@@ -97,21 +97,26 @@ struct IdentityRows {
         }
     }
 
+    /// Returns a session with the identity of ada, and its TLS settings with the identity of bob.
+    private func renewable(_ rig: TrustRig) throws -> (Session, Configuration.TLS) {
+        var configuration = rig.trusting
+        let identities = try ["ada", "bob"].map { try client(rig.authority, $0) }
+            .map { try ClientIdentity(certificatePEM: $0.certificatePEM, keyPEM: $0.keyPEM) }
+        configuration.tls.clientIdentities = [try .init("*", identities[0])]
+        let session = Session(configuration)
+        configuration.tls.clientIdentities = [try .init("*", identities[1])]
+        return (session, configuration.tls)
+    }
+
     @Test("a renewed identity finds no connection and no session of the other (security 15)")
     func renewed() async throws {
         try await asking { rig in
-            var configuration = rig.trusting
-            let identities = try ["ada", "bob"].map { try client(rig.authority, $0) }
-                .map { try ClientIdentity(certificatePEM: $0.certificatePEM, keyPEM: $0.keyPEM) }
-            configuration.tls.clientIdentities = [try .init("*", identities[0])]
-            let session = Session(configuration)
+            let (session, renewed) = try renewable(rig)
             for _ in 1...2 { try await session.expect(rig.origin.url(), "CN=ada") }
             #expect(rig.origin.counts.accepted == 1)
-            configuration.tls.clientIdentities = [try .init("*", identities[1])]
-            session.reloadTLS(configuration.tls)
+            session.reloadTLS(renewed)
             try await session.expect(rig.origin.url(), "CN=bob")
-            session.invalidateAndCancel()
-            await session.invalidated()
+            await expectEmpty(session)
         }
     }
 
@@ -119,13 +124,7 @@ struct IdentityRows {
     @Test("a renewed identity does not use a connection that was in use during the renewal (security 15)")
     func renewedMeanwhile() async throws {
         try await asking { rig in
-            var configuration = rig.trusting
-            let identities = try ["ada", "bob"].map { try client(rig.authority, $0) }
-                .map { try ClientIdentity(certificatePEM: $0.certificatePEM, keyPEM: $0.keyPEM) }
-            configuration.tls.clientIdentities = [try .init("*", identities[0])]
-            let session = Session(configuration)
-            configuration.tls.clientIdentities = [try .init("*", identities[1])]
-            let renewed = configuration.tls
+            let (session, renewed) = try renewable(rig)
             let text = try await session.load(Request(url: rig.origin.url())) { _, body in
                 session.reloadTLS(renewed)
                 return String(decoding: try await body.collect(upTo: 100), as: UTF8.self)
@@ -133,8 +132,7 @@ struct IdentityRows {
             #expect(text == "CN=ada")
             try await session.expect(rig.origin.url(), "CN=bob")
             #expect(rig.origin.counts.accepted == 2)
-            session.invalidateAndCancel()
-            await session.invalidated()
+            await expectEmpty(session)
         }
     }
 
@@ -173,8 +171,7 @@ struct IdentityRows {
     @Test("an identity out of files")
     func files() async throws {
         let made = try client(try TestCertificateAuthority(commonName: "Test root"), "ada")
-        let directory = temporaryURL("identity")
-        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        let directory = try makeTemporaryFolder("identity")
         defer { try? FileManager.default.removeItem(at: directory) }
         func file(_ name: String, _ bytes: [UInt8]) throws -> URL {
             let path = directory.appending(path: name)

@@ -105,8 +105,7 @@ struct PinRows {
             await expectFailure(.certificatePinMismatch) { try await session.data(from: rig.origin.url()) }
             session.reloadTLS(configuration.tls)
             try await session.expect(rig.origin.url(), "full")
-            session.invalidateAndCancel()
-            await session.invalidated()
+            await expectEmpty(session)
         }
     }
 

@@ -212,8 +212,7 @@ struct TrustDecisionRows {
             }
             #expect(session.connectionsDescription == "empty")
             isOver.open()
-            session.invalidateAndCancel()
-            await session.invalidated()
+            await expectEmpty(session)
             try await rig.origin.wait { $0.open == 0 }
             #expect(rig.origin.counts.requests == 0)
         }

@@ -42,8 +42,7 @@ struct TrustPlacesRows {
                 } catch {
                     #expect(decisions == nil && error.reason == .certificateUntrusted && error.serverTrust != nil)
                 }
-                session.invalidateAndCancel()
-                await session.invalidated()
+                await expectEmpty(session)
             }
             #expect(rig.asked.all.count == 1)
         }

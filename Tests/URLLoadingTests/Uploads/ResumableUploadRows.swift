@@ -240,7 +240,7 @@ struct ResumableUploadRows {
             try await clock.untilSleeping()
             #expect(server.requests.count == 1)
             clock.advance(by: .milliseconds(501))
-            try await eventually(server.requests.count, of: .library) { $0 >= 2 }
+            try await origin.wait { $0.requests >= 2 }
             try await clock.untilSleeping()
             clock.advance(by: .milliseconds(6_999))
             #expect(server.requests.count == 2)
@@ -265,17 +265,14 @@ struct ResumableUploadRows {
             server.serve("/files", on: origin)
             server.inject(.init(.received(10), .reset))
             let clock = ManualClock()
-            var configuration = Configuration.ephemeral
-            configuration.use(clock)
-            let session = Session(configuration)
+            let session = Session(.ephemeral.with { $0.use(clock) })
             let request = Self.request(origin)
             let upload = Task { try await session.uploadResumably(request, from: .data(Self.content(1000))) }
             try await clock.untilSleeping()
             if bySession { session.invalidateAndCancel() } else { upload.cancel() }
             let error = await failure(.cancelled) { try await upload.value }
             #expect(error?.uploadToken != nil)
-            session.invalidateAndCancel()
-            await session.invalidated()
+            await expectEmpty(session)
         }
     }
 
@@ -452,8 +449,7 @@ struct ResumableUploadRows {
         await expectFailure(.badRequest) {
             try await session.uploadResumably(Request(url: request.url), from: .data(Data()))
         }
-        session.invalidateAndCancel()
-        await session.invalidated()
+        await expectEmpty(session)
     }
 
     @Test("a server that has lost the upload ends it")
@@ -490,8 +486,7 @@ struct ResumableUploadRows {
             let (_, response) = try await session.uploadResumably(
                 Self.request(origin), from: .data(content), options: Self.eager)
             #expect(response.http?.status == code && server.requests.count == 3)
-            session.invalidateAndCancel()
-            await session.invalidated()
+            await expectEmpty(session)
         }
     }
 
@@ -576,8 +571,7 @@ struct ResumableUploadRows {
                     Self.request(origin), from: .data(Self.content(1 << 20)), options: Self.eager)
             }
             #expect(origin.requests.last?.method == .delete)
-            session.invalidateAndCancel()
-            await session.invalidated()
+            await expectEmpty(session)
         }
     }
 
@@ -592,8 +586,7 @@ struct ResumableUploadRows {
                 try await session.uploadResumably(
                     Self.request(origin), from: .data(Self.content(100)), options: options)
             }
-            session.invalidateAndCancel()
-            await session.invalidated()
+            await expectEmpty(session)
         }
     }
 

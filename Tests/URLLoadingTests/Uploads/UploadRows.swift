@@ -24,8 +24,7 @@ struct UploadRows {
         "length and type are computed unless the caller sets them; a length or chunks, never both (checklist 121-124)")
     func framing() async throws {
         let file = try TemporaryFile(Data("0123456789".utf8), name: "ten.txt")
-        try await withHTTPTestServer { origin in
-            origin.route("/") { _ in .ok("") }
+        try await withHTTPTestServer(answering: "") { origin in
             let bodies: [(RequestBody, length: String?, type: String?, content: String)] = [
                 (.data(Data("abc".utf8)), "3", "application/octet-stream", "abc"),
                 (.data(Data()), "0", "application/octet-stream", ""),
@@ -99,8 +98,7 @@ struct UploadRows {
     @Test("a file that cannot be sent is reported before any byte is sent")
     func unsendable() async throws {
         let file = try TemporaryFile(Data("0123456789".utf8))
-        try await withHTTPTestServer { origin in
-            origin.route("/") { _ in .ok("") }
+        try await withHTTPTestServer(answering: "") { origin in
             try await withSession(.ephemeral) { session in
                 func fails(_ body: RequestBody, _ reason: LoadError.Reason) async {
                     await expectFailure(reason) { try await session.data(for: Self.post(origin.url(), body)) }
@@ -122,8 +120,7 @@ struct UploadRows {
         try await withHTTPTestServer { origin in
             origin.route("/", faults: [.init(.requestBody(after: 1), .stall)]) { _ in .ok("") }
             let session = Session(.ephemeral)
-            let task = session.dataTask(Self.post(origin.url(), .file(file.url)))
-            task.resume()
+            let task = session.dataTask(Self.post(origin.url(), .file(file.url))).resumed()
             try await origin.wait { $0.stalled == 1 }
             #expect(truncate(file.path, 1000) == 0)
             origin.releaseStalls()
@@ -134,8 +131,7 @@ struct UploadRows {
 
     @Test("trailers follow a chunked body (RFC 9110 §6.5); with a length there are none")
     func trailers() async throws {
-        try await withHTTPTestServer { origin in
-            origin.route("/") { _ in .ok("") }
+        try await withHTTPTestServer(answering: "") { origin in
             try await withSession(.ephemeral) { session in
                 for length in [nil, 4] as [Int64?] {
                     let body = RequestBody.stream(length: length, trailers: { ["Checksum": "9"] }) {
@@ -294,8 +290,7 @@ struct UploadRows {
                 + [.give("0123456789")])
         configuration.readAhead = 10
         let session = Session(configuration)
-        let task = session.dataTask(Self.post(URL(string: "http://h.example/")!, .data(Data(count: count))))
-        task.resume()
+        let task = session.dataTask(Self.post(URL(string: "http://h.example/")!, .data(Data(count: count)))).resumed()
         try await task.received(10)
         async let early = isRead ? task.value : Data()
         if isRead { try await Task.sleep(for: .milliseconds(1)) }
@@ -321,7 +316,7 @@ struct UploadRows {
             let (data, _) = try await session.data(for: Self.post(URL(string: "http://h.example/")!, body))
             #expect(data == Data("stop!".utf8))
             #expect(session.connectionsDescription == "empty")
-            try await eventually(session.leakedClosures, of: .library) { $0 == 0 }
+            try await eventuallyNoLeaks(session.leakedClosures)
         }
         _ = peer
     }
@@ -329,27 +324,14 @@ struct UploadRows {
 
 /// A temporary file, removed with its last reference.
 final class TemporaryFile: Sendable {
-    let path: String
-    var url: URL { URL(filePath: path) }
+    private let folder: TemporaryFolder
+    let url: URL
+    var path: String { url.path(percentEncoded: false) }
 
     init(_ content: Data, name: String = "file.bin") throws {
-        let folder = TemporaryFolder.make()
-        path = "\(folder)/\(name)"
-        try content.write(to: URL(filePath: path))
-    }
-
-    deinit {
-        unlink(path)
-        rmdir(String(path[..<path.lastIndex(of: "/")!]))
-    }
-}
-
-enum TemporaryFolder {
-    static func make() -> String {
-        var template = Array("/tmp/urlloading-test-XXXXXX".utf8CString)
-        return template.withUnsafeMutableBufferPointer { buffer in
-            mkdtemp(buffer.baseAddress!) == nil ? "/tmp" : String(cString: buffer.baseAddress!)
-        }
+        folder = try TemporaryFolder()
+        url = folder.url(name)
+        try content.write(to: url)
     }
 }
 

@@ -4,6 +4,7 @@ import FoundationEssentials
 import Synchronization
 import Testing
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -19,8 +20,7 @@ struct WebSocketFaultTests {
             let session = Session(.patient)
             var options = WebSocketOptions()
             if fault.needsCompression { options.compression = .deflate() }
-            let socket = session.webSocketTask(origin.webSocketURL("/"), options: options)
-            socket.resume()
+            let socket = session.webSocketTask(origin.webSocketURL("/"), options: options).resumed()
             await expectFailure(fault.reason, .remote, nil, fault.name) {
                 while true { _ = try await socket.receive() }
             }
@@ -42,7 +42,7 @@ struct WebSocketFaultTests {
             var options = WebSocketOptions()
             options.compression = .deflate()
             let socket = session.webSocketTask(origin.webSocketURL("/"), protocols: ["a", "b"], options: options)
-            socket.resume()
+                .resumed()
             let reason: LoadError.Reason =
                 switch fault {
                 case .statusOK: .webSocketRefused
@@ -70,8 +70,7 @@ struct WebSocketFaultTests {
                 _ = try await socket.untilClose()
             }
             let session = Session(.patient)
-            let socket = session.webSocketTask(origin.webSocketURL("/"))
-            socket.resume()
+            let socket = session.webSocketTask(origin.webSocketURL("/")).resumed()
             var count = 0
             for try await message in socket.messages {
                 #expect(message == .text(text))
@@ -94,8 +93,7 @@ struct WebSocketFaultTests {
                 pongs.withLock { $0 = socket.pongs.count }
             }
             let session = Session(.patient)
-            let socket = session.webSocketTask(origin.webSocketURL("/"))
-            socket.resume()
+            let socket = session.webSocketTask(origin.webSocketURL("/")).resumed()
             try await expect({ try await socket.receive() }, .text("still here"))
             #expect(socket.load.output != nil)
             try await socket.send(.text("thanks"))
@@ -114,8 +112,7 @@ struct WebSocketFaultTests {
             let session = Session(.patient)
             var options = WebSocketOptions()
             options.closeTimeout = .milliseconds(50)
-            let socket = session.webSocketTask(origin.webSocketURL("/"), options: options)
-            socket.resume()
+            let socket = session.webSocketTask(origin.webSocketURL("/"), options: options).resumed()
             _ = try await socket.opened
             let ending = await socket.close()
             #expect(ending.error?.reason == .closeTimeout)

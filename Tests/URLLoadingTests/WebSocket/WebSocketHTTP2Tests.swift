@@ -20,8 +20,7 @@ struct WebSocketHTTP2Tests {
         try await withTunnels { server, session in
             server.webSocket("/", .echo)
             server.route("/get") { _ in .ok("here") }
-            let socket = session.webSocketTask(server.url("/"))
-            socket.resume()
+            let socket = session.webSocketTask(server.url("/")).resumed()
             let opening = try await socket.opened
             #expect(opening.response.http?.status == .ok && opening.response.http?.version == .http2)
             let long = Data((0..<3_000_000).map { UInt8(truncatingIfNeeded: $0 &* 31) })
@@ -54,12 +53,10 @@ struct WebSocketHTTP2Tests {
             options.compression = .deflate(minimumSize: 1)
             var request = Request(url: server.url("/chat?room=1"))
             request.headers["Origin"] = "https://page.example"
-            let socket = session.webSocketTask(request, protocols: ["a", "b"], options: options)
-            socket.resume()
+            let socket = session.webSocketTask(request, protocols: ["a", "b"], options: options).resumed()
             let opening = try await socket.opened
             #expect(opening.subprotocol == "b" && opening.isCompressed)
-            try await socket.send(.text("compressed"))
-            try await expect({ try await socket.receive() }, .text("compressed"))
+            try await socket.expectEcho(.text("compressed"))
             await socket.close()
             let seen = try #require(server.requests.first)
             #expect(
@@ -78,13 +75,9 @@ struct WebSocketHTTP2Tests {
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for number in 0..<50 {
                     group.addTask {
-                        let socket = session.webSocketTask(server.url("/"))
-                        socket.resume()
+                        let socket = session.webSocketTask(server.url("/")).resumed()
                         for round in 0..<20 {
-                            let message = WebSocketMessage.text("\(number) \(round)")
-                            try await socket.send(message)
-                            let answer = try await socket.receive()
-                            #expect(answer == message)
+                            try await socket.expectEcho(.text("\(number) \(round)"))
                         }
                         await socket.close()
                     }
@@ -111,8 +104,7 @@ struct WebSocketHTTP2Tests {
                 _ = try await socket.untilClose()
             }
             server.route("/get") { _ in .ok("here") }
-            let socket = session.webSocketTask(server.url("/"))
-            socket.resume()
+            let socket = session.webSocketTask(server.url("/")).resumed()
             _ = try await socket.opened
             _ = try await socket.receive()
             for _ in 0..<20 { try await session.expect(server.url("/get"), "here") }
@@ -133,8 +125,7 @@ struct WebSocketHTTP2Tests {
             var options = WebSocketOptions()
             // The close cannot get through either.
             options.closeTimeout = .milliseconds(1)
-            let socket = session.webSocketTask(server.url("/"), options: options)
-            socket.resume()
+            let socket = session.webSocketTask(server.url("/"), options: options).resumed()
             let hasSent = Atomic<Bool>(false)
             let sending = Task {
                 try await socket.send(.data(Data(count: 4 << 20)))
@@ -158,8 +149,7 @@ struct WebSocketHTTP2Tests {
     func aServerWithoutSETTINGSENABLECONNECTPROTOCOLIsNotSentAnExtendedCONNECT() async throws {
         try await withHTTP2 { server, session in
             server.webSocket("/", .echo)
-            let socket = session.webSocketTask(server.url("/"))
-            socket.resume()
+            let socket = session.webSocketTask(server.url("/")).resumed()
             await expectFailure(.webSocketRefused, .remote, .waiting) { try await socket.opened }
             #expect(server.requests.isEmpty)
             await expectEmpty(session)
@@ -182,18 +172,15 @@ struct WebSocketHTTP2Tests {
             try await withHTTP2TestServer(old) { server in
                 server.route("/get") { _ in .ok("here") }
                 server.webSocket("/", .echo)
-                var configuration = Configuration.patient
-                configuration.tls.trustRoots = .pem(String(decoding: authority.pem, as: UTF8.self))
-                let session = Session(configuration)
+                let session = Session(
+                    .patient.with { $0.tls.trustRoots = .pem(String(decoding: authority.pem, as: UTF8.self)) })
                 if kept != .nothing { _ = try await session.data(from: server.url("/get")) }
-                let socket = session.webSocketTask(kept == .nothing ? origin.url("/") : server.url("/"))
-                socket.resume()
+                let socket = session.webSocketTask(kept == .nothing ? origin.url("/") : server.url("/")).resumed()
                 switch kept {
                 case .nothing, .with:
                     let opening = try await socket.opened
                     #expect(opening.response.http?.version == (kept == .with ? .http2 : .http11))
-                    try await socket.send(.text("x"))
-                    try await expect({ try await socket.receive() }, .text("x"))
+                    try await socket.expectEcho(.text("x"))
                     await socket.close()
                     #expect(server.counts.accepted == (kept == .with ? 1 : 0))
                 case .without:
@@ -213,17 +200,14 @@ struct WebSocketHTTP2Tests {
         try await withHosts(proxyUse) { server, session in
             server.webSocket("/", .echo)
             _ = try await session.data(from: url("https://a.host.test:\(server.port)/get"))
-            let socket = session.webSocketTask(try url("wss://a.host.test:\(server.port)/"))
-            socket.resume()
+            let socket = session.webSocketTask(try url("wss://a.host.test:\(server.port)/")).resumed()
             let opening = try await socket.opened
             #expect(opening.response.http?.version == .http2)
-            try await socket.send(.text("x"))
-            try await expect({ try await socket.receive() }, .text("x"))
+            try await socket.expectEcho(.text("x"))
             await socket.close()
             #expect(server.counts.accepted == 1)
             // Another host's WebSocket takes no stream of it: it gets a connection of its own, for HTTP/1.1.
-            let other = session.webSocketTask(try url("wss://b.host.test:\(server.port)/"))
-            other.resume()
+            let other = session.webSocketTask(try url("wss://b.host.test:\(server.port)/")).resumed()
             try await server.wait { $0.accepted == 2 }
             other.cancel()
             await expectEmpty(session)
@@ -237,8 +221,7 @@ struct WebSocketHTTP2Tests {
         try await withHosts(proxyUse) { server, session in
             server.route("/") { _ in .status(.misdirectedRequest) }
             _ = try await session.data(from: url("https://a.host.test:\(server.port)/get"))
-            let socket = session.webSocketTask(try url("wss://a.host.test:\(server.port)/"))
-            socket.resume()
+            let socket = session.webSocketTask(try url("wss://a.host.test:\(server.port)/")).resumed()
             // A new one offers HTTP/1.1 alone; this server has none.
             try await server.wait { $0.accepted == 2 }
             socket.cancel()
@@ -282,8 +265,7 @@ struct WebSocketHTTP2Tests {
             }
             var decisions = Decisions()
             decisions.challenge = Decision { _ in .use(Credential(user: "ada", password: "secret")) }
-            let socket = session.webSocketTask(Request(url: server.url("/")), decisions: decisions)
-            socket.resume()
+            let socket = session.webSocketTask(Request(url: server.url("/")), decisions: decisions).resumed()
             let opening = try await socket.opened
             #expect(opening.response.url == server.url("/in"))
             await socket.close()
@@ -296,8 +278,7 @@ struct WebSocketHTTP2Tests {
     @Test("a refused WebSocket has the response") func aRefusalIsAnAnswer() async throws {
         try await withTunnels { server, session in
             server.route("/") { _ in .status(.forbidden, headers: ["X": "why"]) }
-            let socket = session.webSocketTask(server.url("/"))
-            socket.resume()
+            let socket = session.webSocketTask(server.url("/")).resumed()
             let error = await failure(.webSocketRefused, .remote, .waiting) { try await socket.opened }
             #expect(error?.webSocketRefusal?.http?.headers["X"] == "why")
             await expectEmpty(session)
@@ -313,8 +294,7 @@ struct WebSocketHTTP2Tests {
             server.webSocket("/", fault.server { close in heard.withLock { $0 = close } })
             var options = WebSocketOptions()
             if fault.needsCompression { options.compression = .deflate() }
-            let socket = session.webSocketTask(server.url("/"), options: options)
-            socket.resume()
+            let socket = session.webSocketTask(server.url("/"), options: options).resumed()
             let reason: LoadError.Reason = fault.name.hasPrefix("resets") ? .streamReset : fault.reason
             await expectFailure(reason, .remote, nil, fault.name) { while true { _ = try await socket.receive() } }
             #expect(await socket.ended().error?.reason == reason)
@@ -352,8 +332,7 @@ struct WebSocketHTTP2Tests {
                 try await peer.send(.data(stream: stream, [0xA1, 0x01, 0x61]), .ping())
                 await peer.untilClosed()
             }
-            let socket = session.webSocketTask(server.url("/"))
-            socket.resume()
+            let socket = session.webSocketTask(server.url("/")).resumed()
             _ = try await socket.opened
             server.release()
             try await isHeld.wait()
@@ -385,7 +364,7 @@ struct WebSocketHTTP2Tests {
             var options = WebSocketOptions()
             options.compression = .deflate()
             let socket = session.webSocketTask(Request(url: server.url("/")), protocols: ["a", "b"], options: options)
-            socket.resume()
+                .resumed()
             let reason: LoadError.Reason = fault == .endsBeforeHead ? .streamReset : .malformedWebSocketHandshake
             await expectFailure(reason, .remote, nil, fault.rawValue) { try await socket.opened }
             try await server.wait { $0.openStreams == 0 }
@@ -398,8 +377,7 @@ struct WebSocketHTTP2Tests {
         try await withHTTP2TestServer { server in
             server.script(fault.script)
             try await withSession(.http2) { session in
-                let socket = session.webSocketTask(server.url("/"))
-                socket.resume()
+                let socket = session.webSocketTask(server.url("/")).resumed()
                 switch fault.outcome {
                 case .fails(let reasons):
                     let reason = await reason { while true { _ = try await socket.receive() } }
@@ -433,14 +411,7 @@ struct WebSocketHTTP2Tests {
                     }
                 }
                 await pause()
-                switch leaving {
-                case .cancel: socket?.cancel()
-                case .invalidate: session.invalidateAndCancel()
-                case .drop:
-                    socket = nil
-                    call?.cancel()
-                }
-                _ = await call?.result
+                await leaving.leave(&socket, call, session)
                 socket = nil
                 await load.over()
                 try await server.wait { $0.openStreams == 0 }
@@ -455,15 +426,13 @@ struct WebSocketHTTP2Tests {
         try await withTunnels { server, session in
             server.webSocket("/", .echo)
             server.route("/get") { _ in .ok("here") }
-            let witness = session.webSocketTask(server.url("/"))
-            witness.resume()
+            let witness = session.webSocketTask(server.url("/")).resumed()
             await withTaskGroup(of: Void.self) { group in
                 for worker in 0..<8 {
                     group.addTask {
                         var random = SeededGenerator(seed: UInt64(worker))
                         for round in 0..<25 {
-                            let socket = session.webSocketTask(server.url("/"))
-                            socket.resume()
+                            let socket = session.webSocketTask(server.url("/")).resumed()
                             let call = Task {
                                 while true {
                                     try await socket.send(
@@ -480,8 +449,7 @@ struct WebSocketHTTP2Tests {
                 }
             }
             for number in 0..<10 {
-                try await witness.send(.text("\(number)"))
-                try await expect({ try await witness.receive() }, .text("\(number)"))
+                try await witness.expectEcho(.text("\(number)"))
             }
             await witness.close()
             try await server.wait { $0.openStreams == 0 }

@@ -4,6 +4,7 @@ import FoundationEssentials
 import Synchronization
 import Testing
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -25,8 +26,7 @@ struct WebSocketOpeningTests {
             request.headers[.connection] = "close"
             var keys: Set<String> = []
             for _ in 0..<2 {
-                let socket = session.webSocketTask(request, protocols: ["a", "b", "c"])
-                socket.resume()
+                let socket = session.webSocketTask(request, protocols: ["a", "b", "c"]).resumed()
                 let opening = try await socket.opened
                 #expect(opening.subprotocol == "b")
                 await socket.close()
@@ -57,20 +57,17 @@ struct WebSocketOpeningTests {
             let session = Session(.patient)
             for location in ["/here", origin.webSocketURL("/here").absoluteString, origin.url("/here").absoluteString] {
                 target.withLock { $0 = location }
-                let socket = session.webSocketTask(origin.webSocketURL("/there"))
-                socket.resume()
+                let socket = session.webSocketTask(origin.webSocketURL("/there")).resumed()
                 let opening = try await socket.opened
                 #expect(opening.response.url == origin.url("/here"))
-                try await socket.send(.text("x"))
-                try await expect({ try await socket.receive() }, .text("x"))
+                try await socket.expectEcho(.text("x"))
                 await socket.close()
             }
             let keys = origin.requests.compactMap { $0.headers[.secWebSocketKey] }
             #expect(keys.count == 6 && Set(keys).count == 6)
             for location in ["ftp://127.0.0.1/", "file:///etc/passwd", "data:,x"] {
                 target.withLock { $0 = location }
-                let socket = session.webSocketTask(origin.webSocketURL("/there"))
-                socket.resume()
+                let socket = session.webSocketTask(origin.webSocketURL("/there")).resumed()
                 await expectFailure(.redirectRefused, nil, nil, location) { try await socket.opened }
             }
             await expectEmpty(session)
@@ -81,8 +78,7 @@ struct WebSocketOpeningTests {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .status(.forbidden, headers: ["X": "why"], body: .bytes(Array("no".utf8))) }
             let session = Session(.patient)
-            let socket = session.webSocketTask(origin.webSocketURL("/"))
-            socket.resume()
+            let socket = session.webSocketTask(origin.webSocketURL("/")).resumed()
             let error = await failure(.webSocketRefused, .remote, .waiting) { try await socket.opened }
             #expect(
                 error?.webSocketRefusal?.http?.status == .forbidden
@@ -107,8 +103,7 @@ struct WebSocketOpeningTests {
             var decisions = Decisions()
             decisions.challenge = Decision { _ in .use(Credential(user: "ada", password: "secret")) }
             let session = Session(.patient)
-            let socket = session.webSocketTask(Request(url: origin.webSocketURL("/")), decisions: decisions)
-            socket.resume()
+            let socket = session.webSocketTask(Request(url: origin.webSocketURL("/")), decisions: decisions).resumed()
             _ = try await socket.opened
             #expect(seen.withLock { $0 } == 2)
             await socket.close()
@@ -120,13 +115,9 @@ struct WebSocketOpeningTests {
         try await withHTTPTestServer { origin in
             origin.webSocket("/", .echo)
             try await withTestProxy(.init(.http)) { proxy in
-                var configuration = Configuration.patient
-                configuration.proxyPolicy = .fixed([try proxy.address()])
-                let session = Session(configuration)
-                let socket = session.webSocketTask(try url("ws://origin.test:\(origin.port)/"))
-                socket.resume()
-                try await socket.send(.text("through"))
-                try await expect({ try await socket.receive() }, .text("through"))
+                let session = try Session(.patient.with { $0.proxyPolicy = .fixed([try proxy.address()]) })
+                let socket = session.webSocketTask(try url("ws://origin.test:\(origin.port)/")).resumed()
+                try await socket.expectEcho(.text("through"))
                 #expect(proxy.requests.map(\.method) == ["CONNECT"])
                 await socket.close()
                 await expectEmpty(session)
@@ -138,19 +129,15 @@ struct WebSocketOpeningTests {
         try await withHTTPTestServer { origin in
             origin.webSocket("/", .echo)
             let gate = NTLMGate()
-            var setup = TestProxy.Configuration(.http)
-            setup.authorize = { gate.authorize($0) }
-            try await withTestProxy(setup) { proxy in
+            try await withTestProxy(.authenticating(gate)) { proxy in
                 var configuration = Configuration.patient
                 configuration.proxyPolicy = .fixed([try proxy.address()])
                 let session = Session(
                     configuration,
                     decisions: .challenged(ChallengeLog()) { _ in .use(Credential(user: "ada", password: "s3cret")) })
                 for _ in 0..<2 {
-                    let socket = session.webSocketTask(try url("ws://origin.test:\(origin.port)/"))
-                    socket.resume()
-                    try await socket.send(.text("through"))
-                    try await expect({ try await socket.receive() }, .text("through"))
+                    let socket = session.webSocketTask(try url("ws://origin.test:\(origin.port)/")).resumed()
+                    try await socket.expectEcho(.text("through"))
                     await socket.close()
                 }
                 #expect(gate.seen == ["1 -", "1 negotiate", "1 authenticate ada", "2 negotiate", "2 authenticate ada"])
@@ -162,8 +149,7 @@ struct WebSocketOpeningTests {
     @Test("an invalid WebSocket request fails at once") func anInvalidWebSocketRequestFailsAtOnce() async throws {
         let session = Session(.patient)
         func refused(_ reason: LoadError.Reason, _ request: Request, _ protocols: [String] = []) async {
-            let socket = session.webSocketTask(request, protocols: protocols)
-            socket.resume()
+            let socket = session.webSocketTask(request, protocols: protocols).resumed()
             await expectFailure(reason, .local, .preparing) { try await socket.opened }
             #expect(await socket.ended().error?.reason == reason)
         }
@@ -178,7 +164,23 @@ struct WebSocketOpeningTests {
 
     // MARK: Left at every point
 
-    enum Leaving: CaseIterable, Sendable { case cancel, invalidate, drop }
+    enum Leaving: CaseIterable, Sendable {
+        case cancel, invalidate, drop
+
+        /// Abandons a socket and its call, and returns once the call has ended.
+        func leave(
+            _ socket: inout WebSocketTask?, _ call: Task<Void, any Error>?, _ session: Session
+        ) async {
+            switch self {
+            case .cancel: socket?.cancel()
+            case .invalidate: session.invalidateAndCancel()
+            case .drop:
+                socket = nil
+                call?.cancel()
+            }
+            _ = await call?.result
+        }
+    }
 
     @Test("a WebSocket abandoned during any call leaves no connection", arguments: Leaving.allCases)
     func aWebSocketAbandonedDuringAnyCallLeavesNoConnection(_ leaving: Leaving) async throws {
@@ -204,14 +206,7 @@ struct WebSocketOpeningTests {
                     }
                     if path == "/late" { try await origin.wait { $0.stalled == 1 } }
                     await pause()
-                    switch leaving {
-                    case .cancel: socket?.cancel()
-                    case .invalidate: session.invalidateAndCancel()
-                    case .drop:
-                        socket = nil
-                        call?.cancel()
-                    }
-                    _ = await call?.result
+                    await leaving.leave(&socket, call, session)
                     if leaving != .drop { #expect(await socket?.ended().error?.reason == .cancelled) }
                     socket = nil
                     await load.over()
@@ -229,12 +224,10 @@ struct WebSocketOpeningTests {
         try await withHTTPTestServer { origin in
             origin.webSocket("/", .echo)
             let session = Session(.patient)
-            let socket = session.webSocketTask(origin.webSocketURL("/"))
-            socket.resume()
+            let socket = session.webSocketTask(origin.webSocketURL("/")).resumed()
             _ = try await socket.opened
             session.finishTasksAndInvalidate()
-            try await socket.send(.text("still"))
-            try await expect({ try await socket.receive() }, .text("still"))
+            try await socket.expectEcho(.text("still"))
             await socket.close()
             await session.invalidated()
             #expect(session.connectionsDescription == "empty")
@@ -245,11 +238,8 @@ struct WebSocketOpeningTests {
         try await withHTTPTestServer { origin in
             origin.webSocket("/", .echo)
             let observer = EventRecorder()
-            var configuration = Configuration.patient
-            configuration.observers = [observer]
-            let session = Session(configuration)
-            let socket = session.webSocketTask(origin.webSocketURL("/"))
-            socket.resume()
+            let session = Session(.patient.with { $0.observers = [observer] })
+            let socket = session.webSocketTask(origin.webSocketURL("/")).resumed()
             _ = try await socket.opened
             await socket.close()
             let words = (observer.loads.first?.events ?? []).map { "\($0)" }.map { String($0.prefix { $0 != " " }) }

@@ -4,6 +4,7 @@ import FoundationEssentials
 import Synchronization
 import Testing
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -19,16 +20,14 @@ struct WebSocketRows {
             origin.route("/set") { _ in .status(.ok, headers: [.setCookie: "a=1; Path=/"], body: .bytes([])) }
             let session = Session(.patient)
             _ = try await session.data(from: origin.url("/set"))
-            let socket = session.webSocketTask(origin.webSocketURL("/"))
-            socket.resume()
+            let socket = session.webSocketTask(origin.webSocketURL("/")).resumed()
             _ = try await socket.opened
             await socket.close()
             #expect(origin.requests.last?.headers[.cookie] == "a=1")
             // A caller's own Cookie field is sent instead.
             var request = Request(url: origin.webSocketURL("/"))
             request.headers[.cookie] = "b=2"
-            let other = session.webSocketTask(request)
-            other.resume()
+            let other = session.webSocketTask(request).resumed()
             _ = try await other.opened
             await other.close()
             #expect(origin.requests.last?.headers[.cookie] == "b=2")
@@ -44,10 +43,8 @@ struct WebSocketRows {
             let session = Session(.patient)
             try await session.expect(origin.url("/first"), "1")
             origin.inject(.init(.requestHead, .reset), onConnection: 1)
-            let socket = session.webSocketTask(origin.webSocketURL("/"))
-            socket.resume()
-            try await socket.send(.text("x"))
-            try await expect({ try await socket.receive() }, .text("x"))
+            let socket = session.webSocketTask(origin.webSocketURL("/")).resumed()
+            try await socket.expectEcho(.text("x"))
             await socket.close()
             let keys = origin.requests.compactMap { $0.headers[.secWebSocketKey] }
             #expect(origin.counts.accepted == 2 && Set(keys).count == keys.count)
@@ -60,8 +57,7 @@ struct WebSocketRows {
         try await withHTTPTestServer { origin in
             origin.webSocket("/", .echo)
             let rig = ConnectivityRows.Rig()
-            let socket = rig.session.webSocketTask(try url("ws://name.example:\(origin.port)/"))
-            socket.resume()
+            let socket = rig.session.webSocketTask(try url("ws://name.example:\(origin.port)/")).resumed()
             try await rig.untilWaiting()
             #expect(origin.counts.accepted == 0)
             rig.network.goUp()
@@ -94,8 +90,7 @@ struct WebSocketRows {
         configuration.settings.append(.enableConnectProtocol(1))
         try await withHTTP2(configuration) { server, session in
             server.webSocket("/", .echo)
-            let socket = session.webSocketTask(server.url("/"))
-            socket.resume()
+            let socket = session.webSocketTask(server.url("/")).resumed()
             for _ in 0..<200 {
                 try await socket.send(.text("aaaa"))
                 _ = try await socket.receive()
@@ -127,8 +122,7 @@ struct WebSocketRows {
             var options = WebSocketOptions()
             options.compression = .deflate()
             options.maximumMessageSize = 1 << 20
-            let socket = session.webSocketTask(origin.webSocketURL("/"), options: options)
-            socket.resume()
+            let socket = session.webSocketTask(origin.webSocketURL("/"), options: options).resumed()
             await expectFailure(.messageTooLarge, .remote) { try await socket.receive() }
             let count = socket.load.receivedCount.load(ordering: .relaxed)
             #expect(count < 1 << 20)

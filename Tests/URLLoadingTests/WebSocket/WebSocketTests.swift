@@ -61,8 +61,7 @@ struct WebSocketTests {
     /// A WebSocket to the echo, closed at the end.
     private func withSocket(_ use: (WebSocketTask) async throws -> Void) async throws {
         try await withEcho { session, url in
-            let socket = session.webSocketTask(url)
-            socket.resume()
+            let socket = session.webSocketTask(url).resumed()
             try await use(socket)
             await socket.close()
             await expectEmpty(session)
@@ -77,8 +76,7 @@ struct WebSocketTests {
                 _ = try await socket.untilClose()
             }
             let session = Session(.patient)
-            let socket = session.webSocketTask(origin.webSocketURL("/"))
-            socket.resume()
+            let socket = session.webSocketTask(origin.webSocketURL("/")).resumed()
             var messages: [WebSocketMessage] = []
             for try await message in socket.messages { messages.append(message) }
             #expect(messages == [.text("1"), .text("2"), .text("3")])
@@ -101,8 +99,7 @@ struct WebSocketTests {
                 _ = try await socket.untilClose()
             }
             let session = Session(.patient)
-            let socket = session.webSocketTask(origin.webSocketURL("/"))
-            socket.resume()
+            let socket = session.webSocketTask(origin.webSocketURL("/")).resumed()
             let error = await failure(.webSocketClosed, .remote) { for try await _ in socket.messages {} }
             #expect(error?.webSocketClose == WebSocketClose(.internalError, reason: "broken"))
             await expectEmpty(session)
@@ -163,7 +160,7 @@ struct WebSocketTests {
         try await withSocket { socket in
             _ = try await socket.opened
             let first = Task { try await socket.receive() }
-            try await eventually(socket.load.state.withLock({ $0.isReceiving }), of: .library) { $0 }
+            try await socket.eventually { $0.isReceiving }
             await expectFailure(.webSocketBusy, .local) { try await socket.receive() }
             try await socket.send(.text("for the first"))
             try await expect({ try await first.value }, .text("for the first"))
@@ -174,11 +171,10 @@ struct WebSocketTests {
         try await withSocket { socket in
             _ = try await socket.opened
             let first = Task { try await socket.receive() }
-            try await eventually(socket.load.state.withLock({ $0.isReading }), of: .library) { $0 }
+            try await socket.eventually { $0.isReading }
             first.cancel()
             await expectFailure(.cancelled) { try await first.value }
-            try await socket.send(.text("one"))
-            try await expect({ try await socket.receive() }, .text("one"))
+            try await socket.expectEcho(.text("one"))
         }
     }
 
@@ -190,7 +186,7 @@ struct WebSocketTests {
             let time = try await socket.ping(timeout: .seconds(600))
             #expect(time > .zero)
             let receiver = Task { try await socket.receive() }
-            try await eventually(socket.load.state.withLock({ $0.isReading }), of: .library) { $0 }
+            try await socket.eventually { $0.isReading }
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for _ in 0..<20 { group.addTask { _ = try await socket.ping(timeout: .seconds(600)) } }
                 try await group.waitForAll()
@@ -215,10 +211,9 @@ struct WebSocketTests {
                 _ = try await socket.untilClose()
             }
             let session = Session(.patient)
-            let socket = session.webSocketTask(origin.webSocketURL("/"))
-            socket.resume()
+            let socket = session.webSocketTask(origin.webSocketURL("/")).resumed()
             // The idle timer does it, sooner or later.
-            try await eventually(socket.load.sentCount.load(ordering: .relaxed), of: .library) { $0 > 0 }
+            try await socket.eventuallySent()
             try await socket.send(.text("now"))
             #expect(await socket.ended().close?.code == .normal)
             // Of those that came together the last.
@@ -235,16 +230,13 @@ struct WebSocketTests {
                 socket.answersPings = false
                 _ = try await socket.receive()
             }
-            var configuration = Configuration.patient
-            configuration.use(clock)
-            let session = Session(configuration)
+            let session = Session(.patient.with { $0.use(clock) })
             var options = WebSocketOptions()
             options.pingInterval = .seconds(30)
-            let socket = session.webSocketTask(origin.webSocketURL("/"), options: options)
-            socket.resume()
+            let socket = session.webSocketTask(origin.webSocketURL("/"), options: options).resumed()
             _ = try await socket.opened
             clock.advance(by: .seconds(31))
-            try await eventually(socket.load.sentCount.load(ordering: .relaxed), of: .library) { $0 > 0 }
+            try await socket.eventuallySent()
             clock.advance(by: .seconds(31))
             #expect(await socket.ended().error?.reason == .pingTimeout)
             await expectEmpty(session)
@@ -257,22 +249,19 @@ struct WebSocketTests {
         let clock = ManualClock()
         let size = 256 * 1024
         try await withHTTPTestServer { origin in
-            let hasSent = Lock(false)
+            let hasSent = Flag()
             origin.webSocket("/") { socket in
                 try await socket.send(.data(Data(count: size)))
-                hasSent.withLock { $0 = true }
+                hasSent.raise()
                 _ = try await socket.untilClose()
             }
-            var configuration = Configuration.patient
-            configuration.use(clock)
-            let session = Session(configuration)
+            let session = Session(.patient.with { $0.use(clock) })
             var options = WebSocketOptions()
             options.pingInterval = .seconds(30)
             options.readAhead = 64 * 1024
-            let socket = session.webSocketTask(origin.webSocketURL("/"), options: options)
-            socket.resume()
+            let socket = session.webSocketTask(origin.webSocketURL("/"), options: options).resumed()
             _ = try await socket.opened
-            try await eventually(hasSent.withLock { $0 }, of: .kernel) { $0 }
+            try await hasSent.wait()
             for _ in 0..<4 {
                 clock.advance(by: .seconds(31))
                 try await Task.sleep(for: .milliseconds(10))
@@ -287,11 +276,8 @@ struct WebSocketTests {
         let clock = ManualClock()
         try await withHTTPTestServer { origin in
             origin.webSocket("/") { socket in _ = try await socket.untilClose() }
-            var configuration = Configuration.patient
-            configuration.use(clock)
-            let session = Session(configuration)
-            let socket = session.webSocketTask(origin.webSocketURL("/"))
-            socket.resume()
+            let session = Session(.patient.with { $0.use(clock) })
+            let socket = session.webSocketTask(origin.webSocketURL("/")).resumed()
             try await socket.ping(timeout: nil)
             let count = clock.time.scheduled
             for _ in 0..<100 { try await socket.ping(timeout: nil) }
@@ -308,8 +294,7 @@ struct WebSocketTests {
         try await withEcho(false, .compressedEcho) { session, url in
             var options = WebSocketOptions()
             options.compression = .deflate(minimumSize: 20, noContextTakeover: forgetting)
-            let socket = session.webSocketTask(url, options: options)
-            socket.resume()
+            let socket = session.webSocketTask(url, options: options).resumed()
             #expect(try await socket.opened.isCompressed)
             let text = String(repeating: "the same again, ", count: 10_000)
             for message in [
@@ -335,8 +320,7 @@ struct WebSocketTests {
                 for _ in 0..<100 { try await socket.send(piece) }
             }
             let session = Session(.patient)
-            let socket = session.webSocketTask(origin.webSocketURL("/"))
-            socket.resume()
+            let socket = session.webSocketTask(origin.webSocketURL("/")).resumed()
             _ = try await socket.opened
             // The idle timer fires twice.
             try await Task.sleep(for: .milliseconds(2_200))
@@ -358,4 +342,20 @@ struct WebSocketTests {
 extension HTTPTestServer {
     /// With the scheme of WebSockets.
     func webSocketURL(_ path: String) -> URL { URL(string: "ws" + url(path).absoluteString.dropFirst(4)) ?? url(path) }
+}
+
+extension WebSocketTask {
+    /// Waits until the state fulfils a condition. A call changes it when it begins to wait, of which nothing notifies.
+    fileprivate func eventually(
+        file: StaticString = #fileID, line: UInt = #line, _ isSo: (WebSocketState) -> Bool
+    ) async throws {
+        try await URLLoadingTestSupport.eventually(load.state.withLock { isSo($0) }, file: file, line: line) { $0 }
+    }
+
+    /// Waits until a frame was sent. The count of sent bytes is part of the snapshot, of which there are no events.
+    fileprivate func eventuallySent(file: StaticString = #fileID, line: UInt = #line) async throws {
+        try await URLLoadingTestSupport.eventually(load.sentCount.load(ordering: .relaxed), file: file, line: line) {
+            $0 > 0
+        }
+    }
 }

@@ -4,21 +4,10 @@ import Testing
 
 @testable import URLLoadingWire
 
-/// Random exchanges between a client and a server codec for many seeds: the same in every run (SplitMix64).
+/// Random exchanges between a client and a server codec for many seeds: the same in every run.
 @Suite struct RoundTripTests {
-    struct Random: RandomNumberGenerator {
-        var state: UInt64
-        mutating func next() -> UInt64 {
-            state &+= 0x9E37_79B9_7F4A_7C15
-            var z = state
-            z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-            z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-            return z ^ (z >> 31)
-        }
-    }
-
     @Test("Random exchanges are read as they were written") func manyExchanges() throws {
-        var random = Random(state: 42)
+        var random = SplitMix(state: 42)
         var client = HTTP1Codec(role: .client)
         var server = HTTP1Codec(role: .server)
         for _ in 0..<150 {
@@ -58,7 +47,7 @@ import Testing
     }
 
     func message(
-        _ random: inout Random, head: (HTTP1BodyFraming, Headers, inout [UInt8]) throws -> Void,
+        _ random: inout SplitMix, head: (HTTP1BodyFraming, Headers, inout [UInt8]) throws -> Void,
         data: (Int, inout [UInt8]) throws -> Void, dataEnd: (inout [UInt8]) -> Void,
         end: (Headers, inout [UInt8]) throws -> Void
     ) throws -> Message {
@@ -82,7 +71,7 @@ import Testing
         return message
     }
 
-    func check(_ codec: inout HTTP1Codec, _ message: Message, _ random: inout Random) throws {
+    func check(_ codec: inout HTTP1Codec, _ message: Message, _ random: inout SplitMix) throws {
         var buffer: [UInt8] = []
         var rest = message.wire[...]
         var body: [UInt8] = []

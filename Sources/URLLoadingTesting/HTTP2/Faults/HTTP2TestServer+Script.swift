@@ -25,7 +25,7 @@ extension HTTP2TestServer {
     ///   - readsBody: whether a request is read completely before it is answered. If false, `handler` is called at
     ///     once, and the stream's window is not enlarged.
     public func route(_ path: String, readsBody: Bool = true, _ handler: @escaping HTTPTestServer.Handler) {
-        state.withLock { $0.routes[path] = HTTPTestServer.Route(handler: handler, readsBody: readsBody) }
+        state.withLock { $0.record.routes[path] = HTTPTestServer.Route(handler: handler, readsBody: readsBody) }
     }
 
     /// Lets a script control all connections, or one of them. The latest matching script wins.
@@ -46,7 +46,10 @@ extension HTTP2TestServer {
     /// Applies a fault to all connections, or one of them.
     /// - Parameter connection: its number, from 1 in order of acceptance; `nil` for all.
     public func inject(_ fault: HTTP2Fault, onConnection connection: Int? = nil) {
-        script(onConnection: connection, fault.script)
+        script(onConnection: connection) { peer in
+            peer.server.change { $0.record.counts.faults += 1 }
+            try await fault.script(peer)
+        }
     }
 
     /// Removes all scripts: later connections are served by routes.
@@ -60,13 +63,14 @@ extension HTTP2TestServer {
     /// - Parameter connection: its number, from 1 in order of acceptance; `nil` for all.
     public func send(_ frames: HTTP2Frame..., onConnection connection: Int? = nil) {
         let bytes = frames.flatMap(\.bytes)
-        for open in state.withLock({ Array($0.connections.values) }) where connection ?? open.number == open.number {
+        for open in state.withLock({ Array($0.record.connections.open.values) })
+        where connection ?? open.number == open.number {
             open.insert(bytes)
         }
     }
 
     /// Resumes every script that is paused at ``HTTP2Peer/hold()``.
     public func release() {
-        for connection in state.withLock({ Array($0.connections.values) }) { connection.release() }
+        for connection in state.withLock({ Array($0.record.connections.open.values) }) { connection.release() }
     }
 }

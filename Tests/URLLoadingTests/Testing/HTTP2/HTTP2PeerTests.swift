@@ -39,8 +39,7 @@ struct HTTP2PeerTests {
     func windows() async throws {
         try await withHTTP2TestServer { server in
             server.script { peer in
-                try await peer.start()
-                let request = try await peer.expectRequest()
+                let request = try await peer.acceptRequest()
                 try await peer.respond(to: request.stream, body: [UInt8](repeating: 1, count: 100_000))
                 let second = try await peer.expectRequest()
                 await #expect(throws: HTTP2Peer.Failure.streamReset(.cancel)) {
@@ -67,8 +66,7 @@ struct HTTP2PeerTests {
     func body() async throws {
         try await withHTTP2TestServer { server in
             server.script { peer in
-                try await peer.start()
-                let request = try await peer.expectRequest()
+                let request = try await peer.acceptRequest()
                 #expect(!request.endStream && request.fields["x"] == "y")
                 let body = try await peer.expectBody(of: request.stream)
                 try await peer.respond(to: request.stream, body: body)
@@ -132,13 +130,11 @@ struct HTTP2PeerTests {
         struct Oops: Error {}
         try await withHTTP2TestServer { server in
             server.script(onConnection: 1) { peer in
-                try await peer.start()
-                _ = try await peer.expectRequest()
+                _ = try await peer.acceptRequest()
             }
             server.script(onConnection: 2) { _ in throw Oops() }
             server.script(onConnection: 3) { peer in
-                try await peer.start()
-                _ = try await peer.expectRequest()
+                _ = try await peer.acceptRequest()
             }
             let client = try await RawHTTP2Client(server)
             try await client.start()

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The activity of an ``HTTPTestServer`` or an ``HTTP2TestServer`` in numbers, all taken at the same moment.
+///
+/// ```swift
+/// try await origin.wait { $0.stalled == 1 && $0.open == 2 }
+/// ```
+public struct TestServerCounts: Sendable, Hashable, CustomStringConvertible {
+    /// Connections accepted.
+    public internal(set) var accepted = 0
+    /// Connections open now.
+    public internal(set) var open = 0
+    /// The maximum number of connections open at once.
+    public internal(set) var mostOpen = 0
+    /// Requests whose head was read; of an HTTP/2 server, by routes.
+    public internal(set) var requests = 0
+    /// Responses sent completely; of an HTTP/2 server, by routes.
+    public internal(set) var answered = 0
+    /// Faults that took effect; of an HTTP/2 server, connections to which an ``HTTP2Fault`` was applied.
+    public internal(set) var faults = 0
+    /// Connections of an HTTP/1.1 server that currently stall at a ``HTTPTestServer/Fault/Effect/stall``.
+    public internal(set) var stalled = 0
+    /// Streams that the routes of an HTTP/2 server have not answered yet.
+    public internal(set) var openStreams = 0
+    /// The maximum number of such streams at once.
+    public internal(set) var mostOpenStreams = 0
+    /// Frames that an HTTP/2 server received.
+    public internal(set) var frames = 0
+    /// Scripts of an HTTP/2 server that are paused at ``HTTP2Peer/hold()``.
+    public internal(set) var held = 0
+    /// Scripts of an HTTP/2 server that have ended.
+    public internal(set) var scriptsEnded = 0
+
+    /// The counters that are not 0, in one line: `accepted: 2, open: 1, mostOpen: 1, requests: 3`.
+    public var description: String {
+        let counted = Mirror(reflecting: self).children.compactMap { name, count in
+            count as? Int == 0 ? nil : "\(name ?? ""): \(count)"
+        }
+        return counted.isEmpty ? "no connections" : counted.joined(separator: ", ")
+    }
+}
