@@ -53,6 +53,7 @@ import URLLoadingWire
         var isAbandoned = false
         while !isAbandoned, (try? LocalSocket.connect(to: rig.socket).close()) == nil {
             isAbandoned = LocalListener.isAbandoned(rig.socket)
+            try await Task.sleep(for: .milliseconds(1))
         }
         #expect(!isAbandoned)
         #expect(try await rig.link().welcome.version == 1)
