@@ -21,8 +21,8 @@ package struct WaitFailure: Error, CustomStringConvertible {
 
 /// Evaluates a value repeatedly until it fulfils a condition, and returns it.
 ///
-/// The last resort, where nothing notifies of a change. A test calls one of the functions that are named after the state
-/// they wait for; each says why there is no event:
+/// The last resort, where nothing notifies of a change. A test calls one of the functions that are named after the
+/// state they wait for; each says why there is no event:
 ///
 /// | State | Function |
 /// |---|---|
@@ -32,8 +32,9 @@ package struct WaitFailure: Error, CustomStringConvertible {
 /// | connections, loads, timers, waiting tasks of the library | `eventually…` of `Session`, `ManualTime`, `PollSlot` |
 /// | input on a socket | `eventuallyHasInput` of `Transport` |
 ///
-/// A weak reference becomes `nil` without notice, too, at a moment that depends on the tasks that still hold the object:
-/// `eventually(object == nil) { $0 }`. Where a test waits for other state, a comment says why there is no event.
+/// A weak reference becomes `nil` without notice, too, at a moment that depends on the tasks that still hold the
+/// object: `eventually(object == nil) { $0 }`. Where a test waits for other state, a comment says why there is no
+/// event.
 ///
 /// Everything else has one: ``Watched``, the waits of servers, recorders and clocks, and those of tasks below.
 /// - Throws: ``WaitFailure`` with the last value; `CancellationError`.
@@ -53,8 +54,8 @@ package nonisolated(nonsending) func eventually<Value>(
     }
 }
 
-/// Waits until the names of files fulfil a condition. Another process, or a thread of the library that the load does not
-/// wait for, creates and removes them.
+/// Waits until the names of files fulfil a condition. Another process, or a thread of the library that the load does
+/// not wait for, creates and removes them.
 @discardableResult
 package nonisolated(nonsending) func eventuallyFiles(
     _ names: @autoclosure () throws -> [String], file: StaticString = #fileID, line: UInt = #line,
@@ -70,8 +71,8 @@ package nonisolated(nonsending) func eventuallyFile(
     try await eventuallyProcess(file: file, line: line) { access(path, F_OK) == 0 }
 }
 
-/// Waits until another process is in a state, which it is asked for, or which is seen in its files. It does not know that
-/// a test waits.
+/// Waits until another process is in a state, which it is asked for, or which is seen in its files. It does not know
+/// that a test waits.
 package nonisolated(nonsending) func eventuallyProcess(
     file: StaticString = #fileID, line: UInt = #line, until isSo: nonisolated(nonsending) () async throws -> Bool
 ) async throws {
@@ -111,7 +112,8 @@ extension ManualTime {
         try await eventually(scheduled, file: file, line: line, until: isSo)
     }
 
-    /// Waits until the number of tasks inside a sleep fulfils a condition: a task that was woken leaves it when it runs.
+    /// Waits until the number of tasks inside a sleep fulfils a condition: a task that was woken leaves it when it
+    /// runs.
     package nonisolated(nonsending) func eventuallySleeping(
         file: StaticString = #fileID, line: UInt = #line, until isSo: (Int) -> Bool
     ) async throws {

@@ -294,8 +294,8 @@ extension URLSessionTask {
         return self
     }
 
-    /// Waits until the task is in a state. It notifies only its delegate, and of its end only: these tasks have none, or
-    /// wait for another state.
+    /// Waits until the task is in a state. It notifies only its delegate, and of its end only: these tasks have none,
+    /// or wait for another state.
     func eventually(_ state: State, file: StaticString = #fileID, line: UInt = #line) async throws {
         try await URLLoadingTestSupport.eventually(self.state, file: file, line: line) { $0 == state }
     }
