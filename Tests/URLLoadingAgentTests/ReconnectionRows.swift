@@ -117,9 +117,9 @@ import URLLoadingWire
             for socket in waiting { socket.close() }
             try rig.start()
             #expect(Set(await tasks.map(\.taskDescription)).isSuperset(of: ["adopted"]))
-            func ends() -> Set<String> { receiver.calls.withLock { Set($0.filter { $0.hasPrefix("complete") }) } }
-            while ends().count < 2 { try await Task.sleep(for: .milliseconds(5)) }
-            #expect(ends() == ["complete adopted", "complete new"])
+            func ends(_ calls: [String]) -> Set<String> { Set(calls.filter { $0.hasPrefix("complete") }) }
+            let calls = try await receiver.calls.wait { ends($0).count == 2 }
+            #expect(ends(calls) == ["complete adopted", "complete new"])
             try await ClassicBackgroundRows.end(session, receiver)
         }
     }
