@@ -225,7 +225,8 @@ package final class LocalListener: Sendable {
     /// Whether a path leads to a socket on which no process listens any more, such as one that a killed process left.
     ///
     /// False for some milliseconds after the end of a process that was just starting another one: the new process has
-    /// all descriptors until its program begins (fork(2), FD_CLOEXEC). Connections made meanwhile end without an answer.
+    /// all descriptors until its program begins (fork(2), FD_CLOEXEC). Connections made meanwhile end without an
+    /// answer.
     package static func isAbandoned(_ path: String) -> Bool {
         guard FileKind.isSocket(path) else { return false }
         do throws(IOFailure) {

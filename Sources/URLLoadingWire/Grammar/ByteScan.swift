@@ -47,8 +47,8 @@ extension UnsafeRawBufferPointer {
         return end
     }
 
-    /// Returns the index of the first byte in `start..<end` that is neither an ASCII letter nor "-", or the last index
-    /// from which fewer than eight bytes follow: most field names have no other bytes.
+    /// Returns the index of the first byte in `start..<end` that is neither an ASCII letter nor "-": most field names
+    /// have no other bytes. Stops before the last bytes if they are fewer than eight.
     @inline(__always)
     func firstOtherThanLetterOrDash(from start: Int, to end: Int) -> Int {
         var index = start

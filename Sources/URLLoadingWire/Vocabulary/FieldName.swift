@@ -41,9 +41,9 @@ public struct FieldName: Sendable, Hashable, ExpressibleByStringLiteral, CustomS
     }
 }
 
-/// A hash that distinguishes most names before their bytes are compared: of the first and the last eight bytes. Bit 5 is
-/// set in every byte, so that letter case does not matter. There is no table of digests, so collisions cannot be used
-/// for an attack.
+/// A hash that distinguishes most names before their bytes are compared: of the first and the last eight bytes. Bit 5
+/// is set in every byte, so that letter case does not matter. There is no table of digests, so collisions cannot be
+/// used for an attack.
 enum FieldDigest {
     @inline(__always)
     static func of(_ name: UnsafeRawBufferPointer) -> UInt32 {

@@ -120,8 +120,8 @@ public struct BackgroundTransfers: Sendable {
     ///   - handle: runs in a task of the session's.
     /// - Throws: the error of the handler; ``LoadError/Reason/backgroundAgentUnavailable`` if the agent was lost and
     ///   cannot be started again; ``LoadError/Reason/cannotReadFile`` if a file cannot be taken over for a reason that
-    ///   may pass (a full disk, too many open files), whose event comes again. Returns when the calling task is cancelled or the
-    ///   session is invalidated.
+    ///   may pass (a full disk, too many open files), whose event comes again. Returns when the calling task is
+    ///   cancelled or the session is invalidated.
     @concurrent
     public func handleEvents(
         finished: @Sendable () async -> Void = {}, _ handle: @Sendable (BackgroundEvent) async throws -> Void
