@@ -33,8 +33,8 @@ struct Route: Hashable, Sendable, CustomStringConvertible {
         set { setOwn(Own(ftp: ftp, identity: newValue)) }
     }
 
-    /// The login that owns the connection, for ftp or for a scheme that authenticates connections: one reference, because
-    /// most routes have none, and a route is copied several times in each load.
+    /// The login that owns the connection, for ftp or for a scheme that authenticates connections: one reference,
+    /// because most routes have none, and a route is copied several times in each load.
     private final class Own: Hashable, Sendable {
         let ftp: FTPKey?
         let identity: Identity?
