@@ -15,8 +15,8 @@ struct Route: Hashable, Sendable, CustomStringConvertible {
     var trust = Trust()
     /// For ftp: the login and the security of its connections, which no other login may use.
     var ftp: FTPKey? {
-        get { own?.ftp }
-        set { setOwn(Own(ftp: newValue, identity: identity)) }
+        get { owner?.ftp }
+        set { setOwner(ConnectionOwner(ftp: newValue, identity: identity)) }
     }
     /// The connection carries another protocol than HTTP in the end, so proxies open a tunnel (RFC 6455 §4.1).
     var isTunneled = false
@@ -29,19 +29,19 @@ struct Route: Hashable, Sendable, CustomStringConvertible {
     /// The login that connections are authenticated as, for schemes that authenticate a connection instead of a
     /// request; see `Login.opensConnections`.
     var identity: Identity? {
-        get { own?.identity }
-        set { setOwn(Own(ftp: ftp, identity: newValue)) }
+        get { owner?.identity }
+        set { setOwner(ConnectionOwner(ftp: ftp, identity: newValue)) }
     }
 
     /// The login that owns the connection, for ftp or for a scheme that authenticates connections: one reference,
     /// because most routes have none, and a route is copied several times in each load.
-    private final class Own: Hashable, Sendable {
+    private final class ConnectionOwner: Hashable, Sendable {
         let ftp: FTPKey?
         let identity: Identity?
 
         init(ftp: FTPKey?, identity: Identity?) { (self.ftp, self.identity) = (ftp, identity) }
 
-        static func == (first: Own, second: Own) -> Bool {
+        static func == (first: ConnectionOwner, second: ConnectionOwner) -> Bool {
             first === second || (first.ftp == second.ftp && first.identity == second.identity)
         }
 
@@ -50,9 +50,11 @@ struct Route: Hashable, Sendable, CustomStringConvertible {
             hasher.combine(identity)
         }
     }
-    private var own: Own?
+    private var owner: ConnectionOwner?
 
-    private mutating func setOwn(_ own: Own) { self.own = own.ftp == nil && own.identity == nil ? nil : own }
+    private mutating func setOwner(_ owner: ConnectionOwner) {
+        self.owner = owner.ftp == nil && owner.identity == nil ? nil : owner
+    }
 
     struct Identity: Hashable, Sendable {
         let login: Login
@@ -92,7 +94,7 @@ struct Route: Hashable, Sendable, CustomStringConvertible {
     func hash(into hasher: inout Hasher) {
         hasher.combine(sharedOrigin)
         hasher.combine(trust.group)
-        if let own { hasher.combine(own) }
+        if let owner { hasher.combine(owner) }
     }
 
     /// The proxy that forwards the requests; `nil` if the origin receives them, directly or through a tunnel.
