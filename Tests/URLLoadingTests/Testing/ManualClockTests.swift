@@ -19,29 +19,51 @@ struct ManualClockTests {
         return configuration
     }
 
+    /// A server that stalls after three bytes of each body, and a session with a clock that stands still.
+    struct Stall {
+        let clock: ManualClock
+        let session: Session
+        let origin: HTTPTestServer
+        fileprivate let received: ReceivedBytes
+
+        /// Waits until loads have received all that the server sends, and wait for the rest. The system may deliver
+        /// bytes late, and the idle time of a load begins with the last of them.
+        func untilStalled(_ count: Int = 1) async throws {
+            try await origin.wait { $0.stalled == count }
+            try await received.total.wait { $0 == 3 * count }
+            try await clock.untilWaiting(count)
+        }
+    }
+
+    fileprivate struct ReceivedBytes: LoadObserver {
+        let total = Watched(0)
+        func observe(_ event: LoadEvent, of load: LoadIdentity) {
+            if case .received(let bytes) = event { total.change { $0 += bytes.count } }
+        }
+    }
+
     static func withStall(
-        at point: HTTPTestServer.Fault.Point = .responseBody(after: 3),
-        _ change: (inout Configuration) -> Void = { _ in },
-        _ use: (ManualClock, Session, HTTPTestServer) async throws -> Void
+        _ change: (inout Configuration) -> Void = { _ in }, _ use: (Stall) async throws -> Void
     ) async throws {
         let clock = ManualClock()
+        let received = ReceivedBytes()
         var configuration = manual(clock)
+        configuration.observers = [received]
         change(&configuration)
         try await withHTTPTestServer { origin in
-            origin.route("/stalls", faults: [.init(point, .stall)]) { _ in .ok("hello") }
+            origin.route("/stalls", faults: [.init(.responseBody(after: 3), .stall)]) { _ in .ok("hello") }
             origin.route("/") { _ in .ok("hello") }
             let session = Session(configuration)
-            try await use(clock, session, origin)
+            try await use(Stall(clock: clock, session: session, origin: origin, received: received))
             await expectEmpty(session)
         }
     }
 
     @Test("a silent peer is given up when its time is over, not earlier (security 83)")
     func idle() async throws {
-        try await Self.withStall { clock, session, origin in
-            let load = RunningLoad(session, Request(url: origin.url("/stalls")))
-            try await origin.wait { $0.stalled == 1 }
-            try await clock.untilWaiting()
+        try await Self.withStall { stall in
+            let (clock, load) = (stall.clock, RunningLoad(stall.session, Request(url: stall.origin.url("/stalls"))))
+            try await stall.untilStalled()
             clock.advance(by: .seconds(60) - .nanoseconds(1))
             #expect(clock.time.waiting.count == 1)
             clock.advance(by: .nanoseconds(1))
@@ -80,10 +102,9 @@ struct ManualClockTests {
 
     @Test("a load as a whole takes no longer than its limit (checklist 22)")
     func resource() async throws {
-        try await Self.withStall({ $0.idleTimeout = nil }) { clock, session, origin in
-            let load = RunningLoad(session, Request(url: origin.url("/stalls")))
-            try await origin.wait { $0.stalled == 1 }
-            try await clock.untilWaiting()
+        try await Self.withStall({ $0.idleTimeout = nil }) { stall in
+            let (clock, load) = (stall.clock, RunningLoad(stall.session, Request(url: stall.origin.url("/stalls"))))
+            try await stall.untilStalled()
             clock.advance(by: .seconds(7 * 24 * 60 * 60 - 1))
             #expect(clock.time.waiting.count == 1)
             clock.advance(by: .seconds(1))
@@ -100,28 +121,26 @@ struct ManualClockTests {
             }
         }
         let ended = Ended()
-        try await Self.withStall({ $0.observers = [ended] }) { clock, session, origin in
+        try await Self.withStall({ $0.observers.append(ended) }) { stall in
             var tasks: [LoadTask<Data>] = []
             for limit in [30, 10, 20, 21, 40] {
-                var request = Request(url: origin.url("/stalls?\(limit)"))
+                var request = Request(url: stall.origin.url("/stalls?\(limit)"))
                 request.idleTimeout = .seconds(limit)
-                let task = session.dataTask(request).resumed()
-                _ = try await task.response
-                tasks.append(task)
+                tasks.append(stall.session.dataTask(request).resumed())
             }
-            try await origin.wait { $0.stalled == 5 }
-            try await clock.untilWaiting(5)
-            clock.advance(by: .seconds(25))
+            try await stall.untilStalled(5)
+            stall.clock.advance(by: .seconds(25))
             for task in tasks[1...3] { await expectFailure(.idleTimeout) { try await task.value } }
             #expect(Set(ended.order.withLock { $0 }) == ["10", "20", "21"])
-            clock.advance(by: .seconds(20))
+            stall.clock.advance(by: .seconds(20))
             for task in tasks { await expectFailure(.idleTimeout) { try await task.value } }
         }
     }
 
     @Test("unused connections are closed when their time is over, and not before")
     func reaping() async throws {
-        try await Self.withStall { clock, session, origin in
+        try await Self.withStall { stall in
+            let (clock, session, origin) = (stall.clock, stall.session, stall.origin)
             for _ in 0..<2 {
                 try await session.expect(origin.url(), "hello")
                 clock.advance(by: .seconds(54))
@@ -203,10 +222,9 @@ struct ManualClockTests {
 
     @Test("suspended, a load is not idle; let go, it has its time again")
     func suspension() async throws {
-        try await Self.withStall { clock, session, origin in
-            let task = session.dataTask(from: origin.url("/stalls")).resumed()
-            try await origin.wait { $0.stalled == 1 }
-            try await clock.untilWaiting()
+        try await Self.withStall { stall in
+            let (clock, task) = (stall.clock, stall.session.dataTask(from: stall.origin.url("/stalls")).resumed())
+            try await stall.untilStalled()
             task.suspend()
             clock.advance(by: .seconds(600))
             #expect("\(task.snapshot)".hasPrefix("suspended"))
