@@ -24,12 +24,13 @@ extension Session {
         for request: Request, decisions: Decisions? = nil
     ) async throws(LoadError) -> (Data, Response) {
         let load = try Load.begin(core, request, decisions, consumer: .collector)
+        var data = Data()
         let result = await withTaskCancellationHandler {
-            await load.collect(request)
+            await load.collect(request, into: &data)
         } onCancel: {
             load.context.stop(.cancelled)
         }
-        return try result.get()
+        return (data, try result.get().response)
     }
 
     /// Loads a URL with GET; see ``data(for:decisions:)``.

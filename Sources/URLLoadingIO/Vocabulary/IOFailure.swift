@@ -19,7 +19,8 @@ package struct IOFailure: Error, Sendable {
         case hostNotFound(String)
         /// The lookup itself failed; a retry may succeed.
         case lookupFailed(String)
-        case tls(TLSFailure)
+        /// Indirect, because each function that throws has room for the largest case.
+        indirect case tls(TLSFailure)
         /// The peer closed the connection while more data was due.
         case closedByPeer
         case invalidAddress(String)

@@ -43,15 +43,25 @@ extension ConnectionPool {
     func lease(
         _ route: Route, for request: ConnectionRequest, inHTTP1: Bool = false
     ) async throws(LoadError) -> LeasedConnection {
+        guard !mayShare(route) || inHTTP1 && versions != .http2PriorKnowledge else {
+            return try await leaseSharing(route, for: request)
+        }
+        while true {
+            let own = try await leaseOwn(route, for: request, fresh: request.since != nil, offersHTTP2: false)
+            if let own { return own }
+        }
+    }
+
+    /// Returns a connection to a server that may choose HTTP/2. A function of its own, whose frame a load that may not
+    /// use HTTP/2 does not hold.
+    @inline(never)
+    private func leaseSharing(
+        _ route: Route, for request: ConnectionRequest
+    ) async throws(LoadError) -> LeasedConnection {
         var waiter: Sharing.Waiter?
         let fresh = request.since != nil
         let least = request.since ?? .min
         while true {
-            guard mayShare(route), !inHTTP1 || versions == .http2PriorKnowledge else {
-                let own = try await leaseOwn(route, for: request, fresh: fresh, offersHTTP2: false)
-                if let own { return own }
-                continue
-            }
             let (lease, woken) = withSharing { sharing in
                 let lease = sharing.lease(
                     route, after: waiter, suits: { $0.identifier >= least }, enter: { $0.places.take() },
@@ -213,6 +223,7 @@ extension ConnectionPool {
         Sharing.Waiter(slot: Poller.shared.borrowSlot(), priority: Task.currentPriority.rawValue)
     }
 
+    @inline(never)  // One frame less for a load that finds a free connection.
     private func turn(of waiter: Sharing.Waiter, _ route: Route, _ handle: LoadHandle) async throws(LoadError) {
         try await handle.turn(in: waiter.slot) {
             withSharing { _ in waiter.isCalled } ? () : nil

@@ -138,6 +138,16 @@ final class Connector: Sendable {
             ? try await socket(to: target.origin, request, at: known)
             : try await tunnel(to: target, for: request, tap: tap)
         guard target.isSecure, configuration.dial == nil else { return open }
+        return try await secured(open, to: target, request)
+    }
+
+    // What not every connection needs, and what ends before the next step, is not inlined: a connection that is being
+    // made does not hold these frames (docs/internals/scale.md).
+
+    @inline(never)
+    private func secured(
+        _ open: any Transport, to target: ConnectionTarget, _ request: ConnectionRequest
+    ) async throws(LoadError) -> any Transport {
         request.record?.mark(.secureStart)
         let transport = try await secure.handshake(
             over: open, with: target.origin, offering: target.protocols, request.client)
@@ -173,8 +183,7 @@ final class Connector: Sendable {
         access.pathNote?.note(configuration.networkMonitor.current)
         let found: [SocketAddress]
         if let dial = configuration.dial, let dialed = origin ?? Origin(proxy: host, port) {
-            record?.mark(.connectStart)
-            return try await withDescriptors { () async throws(IOFailure) in try await dial(dialed, handle) }
+            return try await socket(by: dial, to: dialed, request)
         }
         if let path = origin.flatMap({ configuration.addressOverrides.unixSocket(for: $0) }) {
             return try await socket(at: path, request)
@@ -199,7 +208,17 @@ final class Connector: Sendable {
         }
     }
 
+    @inline(never)
+    private func socket(
+        by dial: @Sendable (Origin, StopToken) async throws(IOFailure) -> any Transport, to origin: Origin,
+        _ request: ConnectionRequest
+    ) async throws(LoadError) -> any Transport {
+        request.record?.mark(.connectStart)
+        return try await withDescriptors { () async throws(IOFailure) in try await dial(origin, request.handle) }
+    }
+
     /// Connects to a Unix socket of this machine.
+    @inline(never)
     func socket(
         at path: SocketAddress, _ request: ConnectionRequest
     ) async throws(LoadError) -> any Transport {
@@ -237,6 +256,7 @@ final class Connector: Sendable {
         try allowed(try await lookUp(host, port, request.handle, request.record), of: host, request.access)
     }
 
+    @inline(never)
     private func lookUp(
         _ host: Origin.Host, _ port: UInt16, _ handle: LoadHandle, _ record: TransactionRecord?
     ) async throws(LoadError) -> [SocketAddress] {

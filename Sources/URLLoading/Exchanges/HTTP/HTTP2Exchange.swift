@@ -84,6 +84,24 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
     /// Sends the request and waits for the head of the response.
     func start(_ request: PreparedRequest) async throws(LoadError) {
         carried = request.carried
+        if request.authenticationHandshake != nil || request.webSocket != nil {
+            try await beginWaiting(request)
+        } else {
+            record?.mark(.requestStart)
+            try begin(request)
+        }
+        if request.expectsContinue, try await !mayContinue() { cut() }
+        while true {
+            if let answer { return try receive(answer, request) }
+            phase = isSending ? .sending : .waiting
+            try await step()
+        }
+    }
+
+    /// Begins a request that waits before it is sent: for the first message of its authentication, or for the server's
+    /// word on WebSockets.
+    @inline(never)
+    private func beginWaiting(_ request: PreparedRequest) async throws(LoadError) {
         var request = request
         if let authenticationHandshake = request.authenticationHandshake {
             // HTTP/2 supports only schemes with a single message; others fall back to HTTP/1.1.
@@ -91,11 +109,18 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
                 try await authenticationHandshake.first(binding(toProxy: false), owner.handle)?.value, toProxy: false)
         }
         record?.mark(.requestStart)
-        let opensTunnel = request.webSocket != nil
         if let offer = request.webSocket {
             try await awaitTunnels()
             handshake = try offer.complete(&request, isHTTP2: true)
         }
+        try begin(request)
+    }
+
+    /// Passes the request to the connection. Not inlined into `start`, whose frame a load holds while it waits
+    /// (docs/internals/scale.md).
+    @inline(never)
+    private func begin(_ request: PreparedRequest) throws(LoadError) {
+        let opensTunnel = request.webSocket != nil
         var message = HTTP2Request(request, urgency: stream.urgency)
         if opensTunnel { message.tunnelProtocol = "websocket" }
         traffic.headSize = message.size
@@ -119,19 +144,14 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
         } else {
             record?.mark(.requestEnd)
         }
-        if request.expectsContinue, try await !mayContinue() { cut() }
-        while true {
-            if let answer { return try receive(answer, request) }
-            phase = isSending ? .sending : .waiting
-            try await step()
-        }
     }
 
-    private func tapHead(_ line: String, _ headers: Headers, isSent: Bool) {
+    private func tapHead(_ line: @autoclosure () -> String, _ headers: Headers, isSent: Bool) {
         connection.tap?(
-            .head("stream \(stream.number): \(line)", headers, isSent: isSent, connection: connection.identifier))
+            .head("stream \(stream.number): \(line())", headers, isSent: isSent, connection: connection.identifier))
     }
 
+    @inline(never)
     private func receive(_ answer: HTTP1ResponseHead, _ request: PreparedRequest) throws(LoadError) {
         phase = .receiving
         // A server that refuses the request ignores the rest of its body (RFC 9110 §15). After a success the body is

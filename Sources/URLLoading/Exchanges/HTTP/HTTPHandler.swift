@@ -26,19 +26,11 @@ struct HTTPHandler: DirectHandler {
         var record: TransactionRecord?
         do throws(LoadError) {
             var retries = RetryPlan(hop.request, isRepeated: attempt > 1)
-            var prepared = try await prepare(hop, for: load, retries)
-            var authentication =
-                load.core.authenticator.isInUse ? try await authentication(hop, for: load, prepared) : nil
+            var authentication: RequestAuthentication?
             // Lowest connection id that counts as fresh after a stale-connection retry.
             var firstFreshID = Int.min
             while true {
-                if let authentication { try await authentication.authorize(&prepared, load) }
-                if let cookies = load.core.cookies {
-                    if !cookies.store.isReady { await cookies.store.load(for: load.handle) }
-                    attach(cookies, to: &prepared)
-                }
-                // A constant, because each call would copy a variable, also into this function's frame.
-                let request = consume prepared
+                let request = try await prepare(hop, for: load, retries, &authentication)
                 record = load.events?.begin(request)
                 let least = retries.wantsFresh ? firstFreshID : nil
                 let exchange = try await lease(request, for: load, since: least, record, hop, &authentication)
@@ -56,8 +48,6 @@ struct HTTPHandler: DirectHandler {
                     }
                     leave(exchange)
                 }
-                prepared = request
-                if hop.request.body != nil { try await reopenBody(of: &prepared, hop, for: load, retries) }
             }
         } catch {
             if let record { load.events?.add(record, error) }
@@ -67,11 +57,6 @@ struct HTTPHandler: DirectHandler {
 
     // The functions below that do not wait are not inlined, because whatever an async function calls in place becomes a
     // part of its frame, and a load keeps its frames while it waits (docs/internals/scale.md).
-
-    @inline(never)
-    private static func attach(_ cookies: CookieJar, to prepared: inout PreparedRequest) {
-        cookies.attach(to: &prepared)
-    }
 
     /// Notes what a response reveals of its server. Returns whether its status demands that the request is repeated.
     @inline(never)
@@ -112,23 +97,47 @@ struct HTTPHandler: DirectHandler {
         load.core.strictTransport?.receive(head, from: request.destination, isForced: exchange.isForced)
     }
 
-    /// Prepares the request for one attempt. A body is opened anew for each.
-    private static func prepare(_ hop: Hop, for load: LoadContext, _ retries: RetryPlan) async throws(LoadError)
-        -> PreparedRequest
-    {
-        guard let body = hop.request.body else { return try prepareWithoutBody(hop, for: load) }
-        return try await prepare(body, hop, for: load, retries)
-    }
-
-    /// Prepares a request again whose body an attempt has consumed.
+    /// Prepares the request for one attempt: with a body that is opened anew, credentials and cookies. Without a body
+    /// and credentials nothing is waited for, as soon as the cookies are read.
     @inline(never)
-    private static func reopenBody(
-        of prepared: inout PreparedRequest, _ hop: Hop, for load: LoadContext, _ retries: RetryPlan
-    ) async throws(LoadError) {
-        prepared = try await prepare(hop, for: load, retries)
+    private static func prepare(
+        _ hop: Hop, for load: LoadContext, _ retries: RetryPlan, _ authentication: inout RequestAuthentication?
+    ) async throws(LoadError) -> PreparedRequest {
+        let core = load.core
+        guard hop.request.body == nil, authentication == nil, !core.authenticator.isInUse,
+            core.cookies?.store.isReady != false
+        else { return try await prepareWaiting(hop, for: load, retries, &authentication) }
+        return try prepareAtOnce(hop, for: load)
     }
 
     @inline(never)
+    private static func prepareAtOnce(_ hop: Hop, for load: LoadContext) throws(LoadError) -> PreparedRequest {
+        var prepared = try prepareWithoutBody(hop, for: load)
+        load.core.cookies?.attach(to: &prepared)
+        return prepared
+    }
+
+    @inline(never)
+    private static func prepareWaiting(
+        _ hop: Hop, for load: LoadContext, _ retries: RetryPlan, _ authentication: inout RequestAuthentication?
+    ) async throws(LoadError) -> PreparedRequest {
+        var prepared: PreparedRequest
+        if let body = hop.request.body {
+            prepared = try await prepare(body, hop, for: load, retries)
+        } else {
+            prepared = try prepareWithoutBody(hop, for: load)
+        }
+        if authentication == nil, load.core.authenticator.isInUse {
+            authentication = try await self.authentication(hop, for: load, prepared)
+        }
+        if let authentication { try await authentication.authorize(&prepared, load) }
+        if let cookies = load.core.cookies {
+            if !cookies.store.isReady { await cookies.store.load(for: load.handle) }
+            cookies.attach(to: &prepared)
+        }
+        return prepared
+    }
+
     private static func prepareWithoutBody(_ hop: Hop, for load: LoadContext) throws(LoadError) -> PreparedRequest {
         try PreparedRequest(
             hop.request, load.core.defaultFields, isForeign: hop.isForeign, cachePolicy: cachePolicy(hop, load),

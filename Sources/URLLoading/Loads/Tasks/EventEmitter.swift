@@ -71,9 +71,15 @@ final class EventEmitter: EventSink, @unchecked Sendable {
         emit(.received(TransferProgress(count: count, total: received.total, expected: received.expected)))
     }
 
+    // An event is large, and none of these functions is inlined into the frame of an async function.
+
+    @inline(never)
     func canonicalized(_ request: Request) { emit(.canonicalized(request)) }
+    @inline(never)
     func challenged(_ challenge: Challenge) { emit(.challenged(challenge)) }
+    @inline(never)
     func sent(_ bytes: TransferProgress) { emit(.bodySent(bytes)) }
+    @inline(never)
     func receivedInterim(_ head: HTTPHead) {
         showHead(head)
         emit(.informational(head))
@@ -85,7 +91,9 @@ final class EventEmitter: EventSink, @unchecked Sendable {
     private func showHead(_ head: HTTPHead) {
         for case let observer as any HeadObserver in observers { observer.received(head) }
     }
+    @inline(never)
     func retrying(_ retry: Retry) { emit(.retrying(retry)) }
+    @inline(never)
     func waitingForConnectivity() { emit(.waitingForConnectivity) }
 
     func allowOverlap() {

@@ -22,12 +22,14 @@ extension Load {
     }
 
     /// Runs the load to its end and collects the body.
-    func collect(_ request: Request) async -> Swift.Result<(Data, Response), LoadError> {
+    /// - Returns: the exchange, whose response is made after the wait: a response is large, and each of the frames that
+    ///   wait for it would have room for it.
+    func collect(_ request: Request, into data: inout Data) async -> Swift.Result<any Exchange, LoadError> {
         do throws(LoadError) {
             let exchange = try await run(request).body(for: context)
-            let data = try await collect(exchange)
+            try await collect(exchange, into: &data)
             context.end(nil)
-            return .success((data, exchange.response))
+            return .success(exchange)
         } catch {
             context.end(error)
             return .failure(error)
@@ -36,15 +38,13 @@ extension Load {
 
     /// Collects a body in the load's own task: bytes that have already arrived are taken without a wait.
     @inline(never)
-    private func collect(_ exchange: any Exchange) async throws(LoadError) -> Data {
-        var data = Data()
+    private func collect(_ exchange: any Exchange, into data: inout Data) async throws(LoadError) {
         do throws(LoadError) {
             while try !takeBuffered(exchange, into: &data) { try await exchange.fill(atMost: .max) }
         } catch {
             throw exchange.failed(error)
         }
         exchange.release()
-        return data
     }
 
     /// Takes what has arrived. Returns whether the body has ended. Not inlined: an async function keeps in its frame

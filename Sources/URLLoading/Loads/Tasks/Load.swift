@@ -32,21 +32,13 @@ struct Load: Sendable {
         var hop = Hop(request: first, purpose: purpose)
         while true {
             let exchange = try await answer(&hop)
-            // Checked before the call, because an async function has a frame of its own, and this one's is large.
-            if mayRedirect(exchange), let next = try await redirect(after: exchange, hop) {
+            // Checked before the calls, because an async function has a frame of its own, and theirs are large.
+            if mayBeFollowed(exchange), try await advance(&hop, after: exchange) {
                 exchange.release()
-                hop = next
                 continue
             }
-            if let next = try uploadStep(after: exchange, hop) {
-                exchange.release()
-                hop = next
-                continue
-            }
-            var disposition = ResponseDisposition.allow
-            if let decision = context.responseDecision {
-                disposition = try await self.disposition(of: exchange, hop, decision)
-            }
+            let isAsked = context.responseDecision != nil
+            let disposition = isAsked ? try await disposition(of: exchange, hop) : .allow
             return Result(exchange: exchange, hop: hop, disposition: disposition)
         }
     }
@@ -76,11 +68,29 @@ struct Load: Sendable {
         return try await answer(&hop)
     }
 
-    // MARK: Redirects
+    // MARK: The next request
 
+    /// Whether another request may follow a response: the target of a redirect, or the next step of an upload.
     @inline(never)
-    private func mayRedirect(_ exchange: any Exchange) -> Bool {
+    private func mayBeFollowed(_ exchange: any Exchange) -> Bool {
+        if case .resumableUpload = purpose { return true }
+        return isRedirect(exchange)
+    }
+
+    private func isRedirect(_ exchange: any Exchange) -> Bool {
         exchange.status?.kind == .redirection || exchange.redirect != nil
+    }
+
+    /// Advances to the request that follows a response. Returns false if the response is the result.
+    @inline(never)
+    private func advance(_ hop: inout Hop, after exchange: any Exchange) async throws(LoadError) -> Bool {
+        if isRedirect(exchange), let next = try await redirect(after: exchange, hop) {
+            hop = next
+            return true
+        }
+        guard let next = try uploadStep(after: exchange, hop) else { return false }
+        hop = next
+        return true
     }
 
     /// Returns the next hop; nil if the response is the result.
@@ -127,7 +137,6 @@ struct Load: Sendable {
     // MARK: The result
 
     /// The next request of a resumable upload; nil if the response is the result.
-    @inline(never)
     private func uploadStep(after exchange: any Exchange, _ hop: Hop) throws(LoadError) -> Hop? {
         guard case .resumableUpload(let steps) = purpose else { return nil }
         do throws(LoadError) {
@@ -139,9 +148,9 @@ struct Load: Sendable {
     }
 
     /// Calls the response decision of the caller. Before it, the body is not read and no event of the body is emitted.
-    private func disposition(
-        of exchange: any Exchange, _ hop: Hop, _ decision: Decision<Response, ResponseDisposition>
-    ) async throws(LoadError) -> ResponseDisposition {
+    @inline(never)
+    private func disposition(of exchange: any Exchange, _ hop: Hop) async throws(LoadError) -> ResponseDisposition {
+        guard let decision = context.responseDecision else { return .allow }
         do throws(LoadError) {
             let disposition = try await context.ask(decision, exchange.response)
             switch disposition {

@@ -28,7 +28,7 @@ struct UploadLoad: Sendable {
         _ process: nonisolated(nonsending) (LoadEvent) async throws(LoadError) -> Void
     ) async throws(LoadError) -> (Data, Response) {
         let outcome: Result<(Data, Response), LoadError> = await withTaskCancellationHandler {
-            async let outcome = load.collect(request)
+            async let outcome = collect()
             let failure = await listen(process)
             if failure != nil { stop() }
             let ended = await outcome
@@ -37,6 +37,12 @@ struct UploadLoad: Sendable {
             stop()
         }
         return try outcome.get()
+    }
+
+    private func collect() async -> Result<(Data, Response), LoadError> {
+        var data = Data()
+        let exchange = await load.collect(request, into: &data)
+        return exchange.map { (data, $0.response) }
     }
 
     private func listen(_ process: nonisolated(nonsending) (LoadEvent) async throws(LoadError) -> Void) async

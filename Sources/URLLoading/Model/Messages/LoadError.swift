@@ -24,36 +24,52 @@ public import FoundationEssentials
 /// The description is one line for people. It never contains credentials, header values or bodies.
 public struct LoadError: Error, Sendable, CustomStringConvertible {
     /// The kind of failure.
-    public let reason: Reason
+    public var reason: Reason { facts.reason }
     /// The phase the load had reached.
-    public let phase: Phase
+    public var phase: Phase { facts.phase }
     /// The party that caused the failure.
-    public let party: Party
+    public var party: Party { facts.party }
     /// The URL that was being loaded when it failed: after redirects, the last one.
-    public let url: URL?
+    public var url: URL? { facts.url }
     /// Details of the cause, from the module that detected it.
-    public let detail: String?
+    public var detail: String? { facts.detail }
     /// The error thrown by the caller's own code, if that ended the load, or the cause of ``proxyFailure`` and
     /// ``serverTrust``.
-    public let underlying: (any Error)?
+    public var underlying: (any Error)? { facts.underlying }
 
     /// The token that resumes a failed download; `nil` if the download would have to start anew.
-    public let resumeToken: ResumeToken?
+    public var resumeToken: ResumeToken? { facts.resumeToken }
 
     /// The number of this reason in Apple's `NSURLErrorDomain`. Many reasons share one number.
     public var code: Int { reason.code }
+
+    /// One reference, because each async function of a load has room for an error in its frame, and few loads fail
+    /// (docs/internals/scale.md).
+    private let facts: Facts
+
+    private final class Facts: Sendable {
+        let reason: Reason
+        let phase: Phase
+        let party: Party
+        let url: URL?
+        let detail: String?
+        let underlying: (any Error)?
+        let resumeToken: ResumeToken?
+
+        init(
+            _ reason: Reason, _ phase: Phase, _ party: Party, _ url: URL?, _ detail: String?,
+            underlying: (any Error)?, resumeToken: ResumeToken?
+        ) {
+            (self.reason, self.phase, self.party, self.url, self.detail) = (reason, phase, party, url, detail)
+            (self.underlying, self.resumeToken) = (underlying, resumeToken)
+        }
+    }
 
     package init(
         _ reason: Reason, phase: Phase, party: Party, url: URL? = nil, detail: String? = nil,
         underlying: (any Error)? = nil, resumeToken: ResumeToken? = nil
     ) {
-        self.reason = reason
-        self.phase = phase
-        self.party = party
-        self.url = url
-        self.detail = detail
-        self.underlying = underlying
-        self.resumeToken = resumeToken
+        facts = Facts(reason, phase, party, url, detail, underlying: underlying, resumeToken: resumeToken)
     }
 
     /// The phases of a load, in order. `waiting` lasts until the head of the response is complete, `receiving` until
