@@ -9,6 +9,8 @@ struct Contender {
     var environment: [String: String] = [:]
     /// The number of requests relative to the bare sockets.
     var weight = 1.0
+    /// Whether it differs from another contender only in how its process starts.
+    var onlyStarts = false
 
     /// Whether the program is a third-party tool, whose allocations cannot be counted.
     var isForeign: Bool { executable == "tool" }
@@ -51,6 +53,8 @@ struct Contender {
         Contender(name: "tasks-loop", executable: "swifttasks", environment: ["TASKS_EXECUTOR": "1"]),
         Contender(name: "ours", executable: "ours"),
         Contender(name: "ours-loop", executable: "ours", environment: ["OURS_EXECUTOR": "1"]),
+        // With the Swift runtime linked statically, as `script/install` builds `urlload`.
+        Contender(name: "ours-static", executable: "ours-static", onlyStarts: true),
         Contender(name: "classic", executable: "classic", weight: 0.6),
         Contender(name: "curlmulti", executable: "curlmulti"),
         Contender(name: "go", executable: "gopeer", weight: 0.6),

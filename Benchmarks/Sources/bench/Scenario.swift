@@ -68,7 +68,7 @@ struct Scenario {
             case .floor(let others): chosen.filter { ["rawc", "ours"].contains($0.executable) } + others
             case .only(let others): others
             }
-        return found.filter(\.isBuilt)
+        return found.filter { $0.isBuilt && (kind == .start || !$0.onlyStarts) }
     }
 
     var hasLatencies: Bool { kind == .paced || kind == .beside }
