@@ -130,7 +130,8 @@ let package = Package(
             swiftSettings: strict),
         // A program with a background session, which tests kill.
         .executableTarget(
-            name: "BackgroundProgram", dependencies: ["URLLoading", "URLLoadingCompatibility"],
+            name: "BackgroundProgram",
+            dependencies: ["URLLoading", "URLLoadingCompatibility", "URLLoadingIO", "URLLoadingWire"],
             path: "Tests/BackgroundProgram",
             swiftSettings: strict),
         .testTarget(

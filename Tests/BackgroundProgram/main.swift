@@ -10,11 +10,14 @@
 //     BackgroundProgram SOCKET IDENTIFIER answer LOG N      the same as handle, and answers challenges
 //     BackgroundProgram SOCKET IDENTIFIER relay URL FILE    downloads to FILE.within in the handler of event "first",
 //                                                           and to FILE.after once missed events are handled
+//     BackgroundProgram SOCKET IDENTIFIER hello - -         says hello, and prints whether the agent answers
 
 import FoundationEssentials
 import Glibc
 import URLLoading
 import Synchronization
+import URLLoadingIO
+import URLLoadingWire
 
 func note(_ line: String, _ path: String) {
     let descriptor = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0o600)
@@ -37,6 +40,16 @@ func decisions(for mode: String) -> Decisions? {
 
 let arguments = CommandLine.arguments
 guard arguments.count == 6 else { exit(64) }
+if arguments[3] == "hello" {
+    // Not a session: it would refuse an agent of another user, before the agent can.
+    let socket = try LocalSocket.connect(to: arguments[1])
+    let hello = AgentMessage.hello(.init(lowest: 1, highest: 1, program: "hello"))
+    try? await socket.send(try hello.frame(id: 1).encoded(), .never)
+    let answer = try? await socket.receive(atMost: 4096, .never)
+    // Another user may write to the open file of the standard output, but may not open it again, as `note` does.
+    print(answer?.bytes.isEmpty == false ? "answered" : "disconnected")
+    exit(0)
+}
 var configuration = Configuration.background(arguments[2])
 // "-" leaves it to the launch plan.
 if arguments[1] != "-" { configuration.background?.socket = arguments[1] }

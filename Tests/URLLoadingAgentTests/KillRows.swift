@@ -145,13 +145,10 @@ import URLLoadingWire
 
     // MARK: The agent
 
-    /// Runs a small mixed workload while the agent is hurt by `strace`, and checks its results.
+    /// Runs the workload with an agent that `strace` hurts, and checks its results.
     /// - Returns: whether the injection struck; false beyond the last call of the workload.
     private func workload(_ injection: [String], kills: Bool, mask: String = "022") async throws -> Bool {
-        let rig = AgentRig()
-        return try await withHTTPTestServer { origin -> Bool in
-            origin.route("/film") { Film.answer($0) }
-            origin.route("/put") { .ok("got \($0.bodyCount)") }
+        try await Self.withOrigin { rig, origin -> Bool in
             let trace = rig.folder + "/trace"
             let shell = ["/bin/sh", "-c", "umask \(mask); exec \"$@\"", "sh"]
             try rig.start(under: shell + ["/usr/bin/strace", "-D", "-f", "-qq", "-o", trace] + injection)
@@ -163,69 +160,89 @@ import URLLoadingWire
                 struck.store(true, ordering: .releasing)
                 try rig.start()
             }
-            let session = BackgroundSessionRows.session(rig)
-            let (place, source) = (rig.folder + "/film.bin", rig.folder + "/source.bin")
-            try Data(Film.content).write(to: URL(filePath: source))
-            let background = session.background
-            try await Self.submitting {
-                try await background.download(
-                    Request(url: origin.url("/film")), to: URL(filePath: place),
-                    options: BackgroundOptions(label: "placed"))
-            }
-            try await Self.submitting {
-                try await background.download(
-                    Request(url: origin.url("/film")), options: BackgroundOptions(label: "kept"))
-            }
-            try await Self.submitting {
-                try await background.upload(
-                    Request(url: origin.url("/put"), method: .put), fromFile: URL(filePath: source),
-                    options: BackgroundOptions(label: "sent"))
-            }
-            // A transfer that waits for room on the disk is told that there is some.
-            let poking = Task {
-                while !Task.isCancelled {
-                    for transfer in (try? await background.transfers) ?? [] {
-                        if case .waiting = transfer.state { try? await transfer.resume() }
-                    }
-                    try await Task.sleep(for: .milliseconds(100))
-                }
-            }
-            defer { poking.cancel() }
-            let handled = Lock<[String]>([])
-            try await background.handleEvents { event in
-                switch event.result {
-                case .downloaded(let file):
-                    let isWhole = try file.content(upTo: 2_000_000).elementsEqual(Film.content)
-                    #expect(isWhole, "\(event.transfer.label) \(injection)")
-                case .uploaded(let data, _):
-                    #expect(String(decoding: data, as: UTF8.self) == "got \(Film.content.count)")
-                case .failed(let error): Issue.record("\(event.transfer.label): \(error) \(injection)")
-                }
-                let count = handled.withLock { handled in
-                    handled.append(event.transfer.label)
-                    return handled.count
-                }
-                if count == 3 { Task { session.finishTasksAndInvalidate() } }
-            }
-            #expect(handled.withLock { $0.sorted() } == ["kept", "placed", "sent"], "\(injection)")
-            #expect(Film.of(place) == Film.content)
-            // The acknowledged events do not come again, even to another session and another agent.
-            await session.invalidated()
+            try await Self.transferAll(rig, origin, "\(injection)")
             watching.cancel()
             let wasStruck =
                 kills
                 ? struck.load(ordering: .acquiring)
                 : ((try? FileReader.text(trace)) ?? "").contains("(INJECTED)")
-            await rig.kill()
-            try rig.start()
-            let next = BackgroundSessionRows.session(rig)
-            let left = try await next.background.transfers
-            #expect(left.isEmpty, "\(left) \(injection)")
-            await BackgroundSessionRows.end(next)
-            await rig.kill(SIGTERM)
-            #expect(rig.spool.isEmpty, "\(rig.spool) \(injection)")
+            try await Self.expectNothingLeft(rig, "\(injection)")
             return wasStruck
         }
+    }
+
+    private static func withOrigin<Result>(
+        _ body: (AgentRig, HTTPTestServer) async throws -> Result
+    ) async throws -> Result {
+        let rig = AgentRig()
+        return try await withHTTPTestServer { origin in
+            origin.route("/film") { Film.answer($0) }
+            origin.route("/put") { .ok("got \($0.bodyCount)") }
+            return try await body(rig, origin)
+        }
+    }
+
+    /// Downloads to a destination, downloads without one and uploads; each result is whole and is handled once.
+    private static func transferAll(_ rig: AgentRig, _ origin: HTTPTestServer, _ harm: String) async throws {
+        let session = BackgroundSessionRows.session(rig)
+        let (place, source) = (rig.folder + "/film.bin", rig.folder + "/source.bin")
+        try Data(Film.content).write(to: URL(filePath: source))
+        let background = session.background
+        try await Self.submitting {
+            try await background.download(
+                Request(url: origin.url("/film")), to: URL(filePath: place),
+                options: BackgroundOptions(label: "placed"))
+        }
+        try await Self.submitting {
+            try await background.download(
+                Request(url: origin.url("/film")), options: BackgroundOptions(label: "kept"))
+        }
+        try await Self.submitting {
+            try await background.upload(
+                Request(url: origin.url("/put"), method: .put), fromFile: URL(filePath: source),
+                options: BackgroundOptions(label: "sent"))
+        }
+        // A transfer that waits for room on the disk is told that there is some.
+        let poking = Task {
+            while !Task.isCancelled {
+                for transfer in (try? await background.transfers) ?? [] {
+                    if case .waiting = transfer.state { try? await transfer.resume() }
+                }
+                try await Task.sleep(for: .milliseconds(100))
+            }
+        }
+        defer { poking.cancel() }
+        let handled = Lock<[String]>([])
+        try await background.handleEvents { event in
+            switch event.result {
+            case .downloaded(let file):
+                let isWhole = try file.content(upTo: 2_000_000).elementsEqual(Film.content)
+                #expect(isWhole, "\(event.transfer.label) \(harm)")
+            case .uploaded(let data, _):
+                #expect(String(decoding: data, as: UTF8.self) == "got \(Film.content.count)")
+            case .failed(let error): Issue.record("\(event.transfer.label): \(error) \(harm)")
+            }
+            let count = handled.withLock { handled in
+                handled.append(event.transfer.label)
+                return handled.count
+            }
+            if count == 3 { Task { session.finishTasksAndInvalidate() } }
+        }
+        #expect(handled.withLock { $0.sorted() } == ["kept", "placed", "sent"], "\(harm)")
+        #expect(Film.of(place) == Film.content)
+        await session.invalidated()
+    }
+
+    /// The acknowledged events do not come again, even to another session and another agent; no file is left.
+    private static func expectNothingLeft(_ rig: AgentRig, _ harm: String) async throws {
+        await rig.kill()
+        try rig.start()
+        let next = BackgroundSessionRows.session(rig)
+        let left = try await next.background.transfers
+        #expect(left.isEmpty, "\(left) \(harm)")
+        await BackgroundSessionRows.end(next)
+        await rig.kill(SIGTERM)
+        #expect(rig.spool.isEmpty, "\(rig.spool) \(harm)")
     }
 
     /// A transfer that the agent cannot record is refused: the program submits it again.
@@ -259,10 +276,42 @@ import URLLoadingWire
         "An agent that is killed at a rename under a umask that lets the group write loses nothing (security 80)",
         .enabled(if: KillRows.hasStrace))
     func agentKilledWithOpenMask() async throws {
-        for number in 1...(Self.isLong ? 400 : 6) {
+        for number in 1...(Self.isLong ? 400 : 7) {
             let calls = "rename,renameat2"
             let injection = ["-e", "trace=\(calls)", "-e", "inject=\(calls):signal=KILL:when=\(number)"]
             if try await !workload(injection, kills: true, mask: "002") { return }
+        }
+    }
+
+    @Test("An agent that is killed at random moments loses nothing and repeats nothing (security 80)")
+    func agentKilledAtRandom() async throws {
+        let seed = UInt64.random(in: 0...UInt64.max)
+        print("KillRows.agentKilledAtRandom: seed \(seed)")
+        var random = SeededGenerator(seed: seed)
+        var kills = 0
+        while kills < (Self.isLong ? 200 : 10) {
+            // The agent starts, connects and transfers in some 100 ms: some kills come before, some after its work.
+            let count = Int.random(in: 1...6, using: &random)
+            let pauses = (0..<count).map { _ in Int.random(in: 0...150, using: &random) }
+            kills += try await Self.withOrigin { rig, origin in
+                try rig.start()
+                let killing = Task {
+                    var count = 0
+                    for pause in pauses {
+                        guard (try? await Task.sleep(for: .milliseconds(pause))) != nil else { break }
+                        await rig.kill()
+                        try rig.start()
+                        count += 1
+                    }
+                    return count
+                }
+                defer { killing.cancel() }
+                try await Self.transferAll(rig, origin, "seed \(seed), pauses \(pauses)")
+                killing.cancel()
+                let count = try await killing.value
+                try await Self.expectNothingLeft(rig, "seed \(seed), pauses \(pauses)")
+                return count
+            }
         }
     }
 

@@ -140,6 +140,7 @@ struct BeginningRows {
                 }
                 for _ in 0..<20 { await Task.yield() }
                 if delegate.done.value == round {
+                    // A suspension, which other tasks may have asked for last, is not reported.
                     try await eventually(task.state == .suspended || task.state == .completed) { $0 }
                     #expect(task.state == .suspended || delegate.done.value > round)
                 }

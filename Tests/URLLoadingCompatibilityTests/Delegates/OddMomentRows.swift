@@ -187,6 +187,7 @@ struct OddMomentRows {
             task.countOfBytesClientExpectsToSend = .max
             let progress = task.progress
             task.resume()
+            // A task with a completion handler reports nothing before its end.
             try await eventually(task.response != nil || done.value > 0) { $0 }
             task.cancel()
             await done.reaches(1)

@@ -182,6 +182,7 @@ struct WebSocketRows {
             let failed = Counter()
             for _ in 0..<2 { socket.send(.data(Data(count: 32 << 20))) { if $0 != nil { failed.add() } } }
             socket.resume()
+            // The server reads nothing, and a WebSocket task reports no progress.
             try await eventually(socket.countOfBytesSent) { $0 > 0 }
             socket.cancel(with: .normalClosure, reason: nil)
             for _ in 0..<2_000 where socket.state != .completed {

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import FoundationEssentials
+import Glibc
+import Testing
+import URLLoadingIO
+import URLLoadingTestChildren
+import URLLoadingTestSupport
+import URLLoadingTesting
+
+@testable import URLLoading
+
+/// Checklist 137, security 81: an agent and the programs of another user. Root can run a program as another user.
+@Suite(
+    .timeLimit(.minutes(2)),
+    .enabled(if: geteuid() == 0 && access("/usr/bin/setpriv", X_OK) == 0, "only root runs programs as another user"))
+struct OtherUserRows {
+    private static let user = ["--reuid=65534", "--regid=65534", "--clear-groups"]
+
+    /// Runs a program as another user. Returns what it prints.
+    private func run(_ words: [String], _ rig: AgentRig) async throws -> String {
+        let output = rig.folder + "/\(UUID().uuidString)"
+        let child = try ChildProcess("/usr/bin/setpriv", Self.user + words, files: .init(output: output))
+        _ = await child.wait()
+        return try FileReader.text(output)
+    }
+
+    @Test("An agent disconnects a program of another user, even if it can reach the socket")
+    func connecting() async throws {
+        try await SurvivalRows.with { rig, origin in
+            let own = try await rig.attach()
+            try await own.download(origin.url("/film")) { $0.earliestBegin = SystemTime.wall + 3_600_000_000_000 }
+            // The folder and the socket as open as they can be, and a copy of the program where all users may run it.
+            chmod(rig.folder, 0o755)
+            chmod(rig.socket, 0o666)
+            let program = rig.folder + "/program"
+            try FileManager.default.copyItem(atPath: KillRows.program, toPath: program)
+            chmod(program, 0o755)
+            let hello = [rig.socket, "org.example.sync", "hello", "-", "-"]
+            #expect(try await run([program] + hello, rig) == "disconnected\n")
+            let same = rig.folder + "/same"
+            _ = await (try ChildProcess(program, hello, files: .init(output: same))).wait()
+            #expect(try FileReader.text(same) == "answered\n")
+            #expect(try await own.transfers().count == 1)
+        }
+    }
+
+    @Test("Another user cannot connect to an agent, read its files or end it (security 81)")
+    func reaching() async throws {
+        try await SurvivalRows.with { rig, origin in
+            let own = try await rig.attach()
+            try await own.download(origin.url("/film")) { $0.earliestBegin = SystemTime.wall + 3_600_000_000_000 }
+            // The folder of the test is open; those of the agent are as the agent makes them.
+            chmod(rig.folder, 0o755)
+            let script = """
+                for file in "$0"/*; do [ -e "$file" ] && echo "sees $file"; done
+                [ -w "$1" ] && echo "may connect"
+                kill -0 "$2" 2>/dev/null && echo "may signal"
+                echo done
+                """
+            let said = try await run(["/bin/sh", "-c", script, rig.state, rig.socket, "\(rig.process)"], rig)
+            #expect(said == "done\n")
+            #expect(rig.isRunning)
+            own.close()
+        }
+    }
+}
