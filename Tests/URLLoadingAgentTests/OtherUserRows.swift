@@ -25,13 +25,22 @@ struct OtherUserRows {
         return try FileReader.text(output)
     }
 
-    @Test("An agent disconnects a program of another user, even if it can reach the socket")
-    func connecting() async throws {
+    /// An agent with one transfer, in a folder that all users may enter; what the agent makes there is as it makes it.
+    private func withTransfer(_ use: (AgentRig) async throws -> Void) async throws {
         try await SurvivalRows.with { rig, origin in
             let own = try await rig.attach()
             try await own.download(origin.url("/film")) { $0.earliestBegin = SystemTime.wall + 3_600_000_000_000 }
-            // The folder and the socket as open as they can be, and a copy of the program where all users may run it.
             chmod(rig.folder, 0o755)
+            try await use(rig)
+            #expect(try await own.transfers().count == 1)
+            own.close()
+        }
+    }
+
+    @Test("An agent disconnects a program of another user, even if it can reach the socket")
+    func connecting() async throws {
+        try await withTransfer { rig in
+            // The socket is as open as it can be, and a copy of the program is where all users may run it.
             chmod(rig.socket, 0o666)
             let program = rig.folder + "/program"
             try FileManager.default.copyItem(atPath: KillRows.program, toPath: program)
@@ -41,17 +50,12 @@ struct OtherUserRows {
             let same = rig.folder + "/same"
             _ = await (try ChildProcess(program, hello, files: .init(output: same))).wait()
             #expect(try FileReader.text(same) == "answered\n")
-            #expect(try await own.transfers().count == 1)
         }
     }
 
     @Test("Another user cannot connect to an agent, read its files or end it (security 81)")
     func reaching() async throws {
-        try await SurvivalRows.with { rig, origin in
-            let own = try await rig.attach()
-            try await own.download(origin.url("/film")) { $0.earliestBegin = SystemTime.wall + 3_600_000_000_000 }
-            // The folder of the test is open; those of the agent are as the agent makes them.
-            chmod(rig.folder, 0o755)
+        try await withTransfer { rig in
             let script = """
                 for file in "$0"/*; do [ -e "$file" ] && echo "sees $file"; done
                 [ -w "$1" ] && echo "may connect"
@@ -61,7 +65,6 @@ struct OtherUserRows {
             let said = try await run(["/bin/sh", "-c", script, rig.state, rig.socket, "\(rig.process)"], rig)
             #expect(said == "done\n")
             #expect(rig.isRunning)
-            own.close()
         }
     }
 }
