@@ -41,7 +41,8 @@ func decisions(for mode: String) -> Decisions? {
 let arguments = CommandLine.arguments
 guard arguments.count == 6 else { exit(64) }
 if arguments[3] == "hello" {
-    // Not a session: it would refuse an agent of another user, before the agent can.
+    // Connects without a session, because a session refuses an agent of another user before the agent can refuse the
+    // program.
     let socket = try LocalSocket.connect(to: arguments[1])
     let hello = AgentMessage.hello(.init(lowest: 1, highest: 1, program: "hello"))
     try? await socket.send(try hello.frame(id: 1).encoded(), .never)

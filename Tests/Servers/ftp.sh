@@ -26,9 +26,9 @@ launch_ftp() {
         cp -R "$modules" "$d/ftp-modules"
         cp "$servers_package/Tests/Servers/ftp.py" "$d/ftp.py"
         launch_pyftpdlib 127.0.0.1 "${ftp_ports[3]}"
-        launch_pyftpdlib ::1 "${ftp_ports[4]}" "$d/ftp-server.pem"
+        if has_ipv6_loopback; then launch_pyftpdlib ::1 "${ftp_ports[4]}" "$d/ftp-server.pem"; else ftp_has_six=; fi
         await_port "${ftp_ports[3]}" || return 1
-        await_ftp6 "${ftp_ports[4]}" || ftp_has_six=
+        if [[ -n $ftp_has_six ]]; then await_ftp6 "${ftp_ports[4]}" || ftp_has_six=; fi
     fi
 }
 

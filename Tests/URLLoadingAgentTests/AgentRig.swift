@@ -169,6 +169,16 @@ extension AgentLink {
     }
 }
 
+extension SeededGenerator {
+    /// A generator with a random seed, which is printed. `URLLOADING_SEED` repeats a run with its seed.
+    static func printed(_ test: String) -> SeededGenerator {
+        let given = ProcessInfo.processInfo.environment["URLLOADING_SEED"].flatMap { UInt64($0) }
+        let seed = given ?? UInt64.random(in: 0...UInt64.max)
+        print("\(test): URLLOADING_SEED=\(seed)")
+        return SeededGenerator(seed: seed)
+    }
+}
+
 /// The content that the test's server serves, from any offset.
 enum Film {
     static let content = [UInt8]((0..<1_500_000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) })

@@ -283,11 +283,22 @@ import URLLoadingWire
         }
     }
 
+    /// Kills the agent and starts it again after each pause in milliseconds. Returns how often.
+    private static func kill(_ rig: AgentRig, after pauses: [Int], until isOver: Watched<Bool>) async throws -> Int {
+        var count = 0
+        for pause in pauses {
+            try await Task.sleep(for: .milliseconds(pause))
+            guard !isOver.value else { break }
+            await rig.kill()
+            try rig.start()
+            count += 1
+        }
+        return count
+    }
+
     @Test("An agent that is killed at random moments loses nothing and repeats nothing (security 80)")
     func agentKilledAtRandom() async throws {
-        let seed = UInt64.random(in: 0...UInt64.max)
-        print("KillRows.agentKilledAtRandom: seed \(seed)")
-        var random = SeededGenerator(seed: seed)
+        var random = SeededGenerator.printed("KillRows.agentKilledAtRandom")
         var kills = 0
         while kills < (Self.isLong ? 200 : 10) {
             // The agent starts, connects and transfers in some 100 ms: some kills come before, some after its work.
@@ -295,21 +306,13 @@ import URLLoadingWire
             let pauses = (0..<count).map { _ in Int.random(in: 0...150, using: &random) }
             kills += try await Self.withOrigin { rig, origin in
                 try rig.start()
-                let killing = Task {
-                    var count = 0
-                    for pause in pauses {
-                        guard (try? await Task.sleep(for: .milliseconds(pause))) != nil else { break }
-                        await rig.kill()
-                        try rig.start()
-                        count += 1
-                    }
-                    return count
-                }
-                defer { killing.cancel() }
-                try await Self.transferAll(rig, origin, "seed \(seed), pauses \(pauses)")
-                killing.cancel()
-                let count = try await killing.value
-                try await Self.expectNothingLeft(rig, "seed \(seed), pauses \(pauses)")
+                // Ended by a value, because a cancelled task would start an agent before the killed one has gone.
+                let isOver = Watched(false)
+                async let killed = Self.kill(rig, after: pauses, until: isOver)
+                try await Self.transferAll(rig, origin, "pauses \(pauses)")
+                isOver.change { $0 = true }
+                let count = try await killed
+                try await Self.expectNothingLeft(rig, "pauses \(pauses)")
                 return count
             }
         }

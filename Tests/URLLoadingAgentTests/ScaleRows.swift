@@ -133,9 +133,7 @@ import URLLoadingWire
     func fuzzedFrames() async throws {
         try await SurvivalRows.with { rig, _ in
             try await rig.link().close()
-            let seed = UInt64.random(in: 0...UInt64.max)
-            print("ScaleRows.fuzzedFrames: seed \(seed)")
-            var random = SeededGenerator(seed: seed)
+            var random = SeededGenerator.printed("ScaleRows.fuzzedFrames")
             let attachment = AgentMessage.Attachment(
                 identifier: "org.example.fuzz", settings: TransferCoding.encode(SessionSettings(Configuration.default)),
                 secrets: [])

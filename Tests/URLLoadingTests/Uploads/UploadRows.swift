@@ -189,15 +189,24 @@ struct UploadRows {
         return (peer, configuration, clock)
     }
 
-    @Test("the body follows the 100 (RFC 9110 §10.1.1)")
-    func goAhead() async throws {
-        let (peer, configuration, _) = Self.scripted([
+    /// Whose field demands the 100: the request's own, or one that the session adds to every request.
+    enum Expecting: CaseIterable { case request, session }
+
+    private static func post(_ text: String, _ place: Expecting, _ configuration: inout Configuration) -> Request {
+        if place == .session { configuration.headers = expecting }
+        return post(
+            URL(string: "http://h.example/")!, .data(Data(text.utf8)), place == .request ? expecting : Headers())
+    }
+
+    @Test("the body follows the 100 (RFC 9110 §10.1.1)", arguments: Expecting.allCases)
+    func goAhead(_ place: Expecting) async throws {
+        var (peer, configuration, _) = Self.scripted([
             .takeUntil("\r\n\r\n"), .hold, .give("HTTP/1.1 100 Continue\r\n\r\n"), .expect("hello"),
             .give("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"),
         ])
+        let request = Self.post("hello", place, &configuration)
         try await withSession(configuration) { session in
-            async let loaded = session.data(
-                for: Self.post(URL(string: "http://h.example/")!, .data(Data("hello".utf8)), Self.expecting))
+            async let loaded = session.data(for: request)
             try await peer.untilHeld()
             peer.release()
             #expect(try await loaded.0 == Data("ok".utf8))
@@ -223,25 +232,27 @@ struct UploadRows {
         #expect(peer.failures == [])
     }
 
-    @Test("a refusal saves the body, and the connection; after a 417 the request is repeated without Expect")
-    func refusal() async throws {
-        let (peer, configuration, _) = Self.scripted([
+    @Test(
+        "a refusal saves the body, and the connection; after a 417 the request is repeated without Expect",
+        arguments: Expecting.allCases)
+    func refusal(_ place: Expecting) async throws {
+        var (peer, configuration, _) = Self.scripted([
             .takeUntil("\r\n\r\n"), .give("HTTP/1.1 401 Unauthorized\r\nContent-Length: 2\r\n\r\nno"),
         ])
+        let refused = Self.post(String(repeating: "x", count: 100_000), place, &configuration)
         try await withSession(configuration) { session in
-            let (data, response) = try await session.data(
-                for: Self.post(URL(string: "http://h.example/")!, .data(Data(count: 100_000)), Self.expecting))
+            let (data, response) = try await session.data(for: refused)
             #expect(data == Data("no".utf8) && response.http?.status == .unauthorized)
             // The server may still expect the body, so no other request may be sent on this connection.
             #expect(session.connectionsDescription == "empty")
         }
         #expect(peer.failures == [])
-        let (second, other, _) = Self.scripted(
+        var (second, other, _) = Self.scripted(
             [.takeUntil("\r\n\r\n"), .give("HTTP/1.1 417 Expectation Failed\r\nContent-Length: 0\r\n\r\n")],
             [.takeUntil("\r\n\r\n"), .expect("hello"), .give("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")])
+        let request = Self.post("hello", place, &other)
         try await withSession(other) { session in
-            let (_, response) = try await session.data(
-                for: Self.post(URL(string: "http://h.example/")!, .data(Data("hello".utf8)), Self.expecting))
+            let (_, response) = try await session.data(for: request)
             #expect(response.http?.status == .ok)
         }
         #expect(second.failures == [])

@@ -52,8 +52,8 @@ extension ConnectionPool {
         }
     }
 
-    /// Returns a connection to a server that may choose HTTP/2. A function of its own, whose frame a load that may not
-    /// use HTTP/2 does not hold.
+    /// Returns a connection to a server that may choose HTTP/2. Separate from `lease`, so that loads restricted to
+    /// HTTP/1.1 do not hold this frame.
     @inline(never)
     private func leaseSharing(
         _ route: Route, for request: ConnectionRequest
@@ -223,7 +223,7 @@ extension ConnectionPool {
         Sharing.Waiter(slot: Poller.shared.borrowSlot(), priority: Task.currentPriority.rawValue)
     }
 
-    @inline(never)  // One frame less for a load that finds a free connection.
+    @inline(never)  // A load that finds a free connection does not hold the frame of this wait.
     private func turn(of waiter: Sharing.Waiter, _ route: Route, _ handle: LoadHandle) async throws(LoadError) {
         try await handle.turn(in: waiter.slot) {
             withSharing { _ in waiter.isCalled } ? () : nil

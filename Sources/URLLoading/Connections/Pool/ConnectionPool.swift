@@ -228,7 +228,7 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
         return Waiter(slot: slot, priority: Task.currentPriority.rawValue)
     }
 
-    @inline(never)  // One frame less for a load that finds a free connection.
+    @inline(never)  // A load that finds a free connection does not hold the frame of this wait.
     private func turn(of waiter: Waiter, _ route: Route, _ handle: LoadHandle) async throws(LoadError) -> Waiter.Turn {
         try await handle.turn(in: waiter.slot) {
             state.withLock { _ in waiter.turn }

@@ -141,8 +141,8 @@ final class Connector: Sendable {
         return try await secured(open, to: target, request)
     }
 
-    // What not every connection needs, and what ends before the next step, is not inlined: a connection that is being
-    // made does not hold these frames (docs/internals/scale.md).
+    // `secured`, `socket(by:)`, `socket(at:)` and `lookUp` are not inlined: only some connections call them, or they return
+    // before the longest wait; inlined, their frames would last as long as the attempt (docs/internals/scale.md).
 
     @inline(never)
     private func secured(

@@ -139,14 +139,11 @@ struct PreparedRequest {
 
     /// True if the body waits for 100 (Continue) (RFC 9110 §10.1.1).
     var expectsContinue: Bool {
-        guard body != nil, case .own(let fields) = fields else { return false }
-        return fields[.expect]?.lowercased() == "100-continue"
+        body != nil && headers[.expect]?.lowercased() == "100-continue"
     }
 
     mutating func dropExpectation() {
-        guard case .own(var headers) = fields else { return }
-        headers.remove(.expect)
-        fields = .own(headers)
+        if headers.contains(.expect) { remove([.expect]) }
     }
 
     /// Returns the request of one message that authenticates the connection, without a body, because a refused one is

@@ -55,6 +55,9 @@ struct RetryPlan {
         return true
     }
 
+    /// Whether the request has not been sent on any connection of this attempt under the policy.
+    var isFirst: Bool { cause == nil || cause == .retry }
+
     /// The reason for which the body is required again; `nil` for the first time.
     var cause: BodyProviderContext.Cause? {
         isChallenged

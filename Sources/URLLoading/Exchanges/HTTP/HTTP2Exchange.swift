@@ -99,7 +99,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
     }
 
     /// Begins a request that waits before it is sent: for the first message of its authentication, or for the server's
-    /// word on WebSockets.
+    /// SETTINGS, which say whether it supports WebSockets (RFC 8441 §3).
     @inline(never)
     private func beginWaiting(_ request: PreparedRequest) async throws(LoadError) {
         var request = request

@@ -97,8 +97,8 @@ struct HTTPHandler: DirectHandler {
         load.core.strictTransport?.receive(head, from: request.destination, isForced: exchange.isForced)
     }
 
-    /// Prepares the request for one attempt: with a body that is opened anew, credentials and cookies. Without a body
-    /// and credentials nothing is waited for, as soon as the cookies are read.
+    /// Prepares the request for one attempt: with a body that is opened anew, credentials and cookies. Returns without
+    /// suspending if the request has no body, the session has no credentials, and the cookie store is loaded.
     @inline(never)
     private static func prepare(
         _ hop: Hop, for load: LoadContext, _ retries: RetryPlan, _ authentication: inout RequestAuthentication?
@@ -110,13 +110,16 @@ struct HTTPHandler: DirectHandler {
         return try prepareAtOnce(hop, for: load)
     }
 
+    /// Prepares a request that has no body and no credentials, with the cookies of a store that is loaded.
     @inline(never)
     private static func prepareAtOnce(_ hop: Hop, for load: LoadContext) throws(LoadError) -> PreparedRequest {
         var prepared = try prepareWithoutBody(hop, for: load)
-        load.core.cookies?.attach(to: &prepared)
+        attach(load.core.cookies, to: &prepared)
         return prepared
     }
 
+    /// Prepares a request that waits before it is sent: for its body, its credentials, or the cookie store. Credentials
+    /// that another load of the session obtains meanwhile are not asked for by an attempt that repeats a request.
     @inline(never)
     private static func prepareWaiting(
         _ hop: Hop, for load: LoadContext, _ retries: RetryPlan, _ authentication: inout RequestAuthentication?
@@ -127,17 +130,21 @@ struct HTTPHandler: DirectHandler {
         } else {
             prepared = try prepareWithoutBody(hop, for: load)
         }
-        if authentication == nil, load.core.authenticator.isInUse {
+        if authentication == nil, retries.isFirst, load.core.authenticator.isInUse {
             authentication = try await self.authentication(hop, for: load, prepared)
         }
         if let authentication { try await authentication.authorize(&prepared, load) }
-        if let cookies = load.core.cookies {
-            if !cookies.store.isReady { await cookies.store.load(for: load.handle) }
-            cookies.attach(to: &prepared)
-        }
+        if let store = load.core.cookies?.store, !store.isReady { await store.load(for: load.handle) }
+        attach(load.core.cookies, to: &prepared)
         return prepared
     }
 
+    @inline(never)
+    private static func attach(_ cookies: CookieJar?, to prepared: inout PreparedRequest) {
+        cookies?.attach(to: &prepared)
+    }
+
+    @inline(never)
     private static func prepareWithoutBody(_ hop: Hop, for load: LoadContext) throws(LoadError) -> PreparedRequest {
         try PreparedRequest(
             hop.request, load.core.defaultFields, isForeign: hop.isForeign, cachePolicy: cachePolicy(hop, load),

@@ -71,7 +71,7 @@ final class EventEmitter: EventSink, @unchecked Sendable {
         emit(.received(TransferProgress(count: count, total: received.total, expected: received.expected)))
     }
 
-    // An event is large, and none of these functions is inlined into the frame of an async function.
+    // A `LoadEvent` is large: the functions that make one are not inlined into the frames of async functions.
 
     @inline(never)
     func canonicalized(_ request: Request) { emit(.canonicalized(request)) }

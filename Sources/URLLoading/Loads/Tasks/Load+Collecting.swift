@@ -22,8 +22,8 @@ extension Load {
     }
 
     /// Runs the load to its end and collects the body.
-    /// - Returns: the exchange, whose response is made after the wait: a response is large, and each of the frames that
-    ///   wait for it would have room for it.
+    /// - Returns: the exchange. The caller reads its `response` after the wait, because every frame that awaits a
+    ///   `Response` reserves room for one.
     func collect(_ request: Request, into data: inout Data) async -> Swift.Result<any Exchange, LoadError> {
         do throws(LoadError) {
             let exchange = try await run(request).body(for: context)
