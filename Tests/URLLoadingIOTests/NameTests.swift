@@ -159,6 +159,22 @@ struct NameTests {
         #expect(failing.step(now: 1) == .giveUp)
     }
 
+    /// `localhost` without IPv6: ::1 cannot be reached, and 127.0.0.1 refuses.
+    @Test("a refusal tells more than an address family that this machine lacks, and the lack of descriptors most")
+    func telling() {
+        func failure(_ code: Int32) -> IOFailure { IOFailure(.system(code), .connect) }
+        func reported(_ codes: Int32...) -> String {
+            var reported: IOFailure?
+            for code in codes { reported = ConnectRace.failure(reported, failure(code)) }
+            return reported.map { "\($0.code)" } ?? ""
+        }
+        #expect(reported(EADDRNOTAVAIL, ECONNREFUSED) == "\(failure(ECONNREFUSED).code)")
+        #expect(reported(ENETUNREACH, ETIMEDOUT, ECONNREFUSED) == "\(failure(ETIMEDOUT).code)")
+        #expect(reported(ECONNREFUSED, EAFNOSUPPORT) == "\(failure(ECONNREFUSED).code)")
+        #expect(reported(ENETUNREACH, EADDRNOTAVAIL) == "\(failure(ENETUNREACH).code)")
+        #expect(reported(ECONNREFUSED, EMFILE, ENETUNREACH) == "\(failure(EMFILE).code)")
+    }
+
     @Test("address families alternate, beginning with the first (RFC 8305 §4)")
     func interleaving() {
         func four(_ last: UInt8) -> SocketAddress { .ipv4((192, 0, 2, last), port: 1) }

@@ -3,6 +3,7 @@
 // Happy Eyeballs (RFC 8305): several addresses, one connection. `ConnectRace` is a value that decides; `connect` acts
 // on it. One task watches all attempts on one slot, so no attempt outlives the call.
 
+import Glibc
 import Synchronization
 import URLLoadingCSystem
 
@@ -59,8 +60,16 @@ package struct ConnectRace: Sendable {
         return order
     }
 
-    /// Connects to the address that answers first and closes the other attempts. If all fail, throws the failure of the
-    /// first failed attempt, which concerns the preferred address.
+    /// Returns the failure to report of two, in their order. Running out of descriptors is something the caller can act
+    /// upon. A machine without IPv6 cannot reach an IPv6 address, which says less than what came of the other addresses.
+    /// Otherwise it is the first failure, which concerns the preferred address.
+    static func failure(_ first: IOFailure?, _ next: IOFailure) -> IOFailure {
+        guard let first, !next.isOutOfDescriptors else { return next }
+        return first.isLackOfRoute && !next.isLackOfRoute ? next : first
+    }
+
+    /// Connects to the address that answers first and closes the other attempts. If all fail, throws the most telling
+    /// failure; see `failure`.
     package static func connect(
         _ addresses: [SocketAddress], from binding: SocketBinding? = nil, marked mark: SocketMark? = nil,
         _ token: StopToken
@@ -99,7 +108,7 @@ package struct ConnectRace: Sendable {
                     }
                     index += 1
                 } catch {
-                    failure = failure ?? error
+                    failure = Self.failure(failure, error)
                     attempts.remove(at: index).close()
                     race.failed()
                 }
@@ -110,8 +119,7 @@ package struct ConnectRace: Sendable {
                     let attempt = try SocketTransport.begin(order[next], from: binding, marked: mark, relay: watcher)
                     attempts.append(attempt)
                 } catch {
-                    // Running out of descriptors is something the caller can act upon, so it takes precedence.
-                    failure = error.isOutOfDescriptors ? error : failure ?? error
+                    failure = Self.failure(failure, error)
                     race.failed()
                 }
             case .wait(let moment):
@@ -120,6 +128,16 @@ package struct ConnectRace: Sendable {
             case .giveUp:
                 throw failure ?? IOFailure(.invalidAddress("no address"), .connect)
             }
+        }
+    }
+}
+
+extension IOFailure {
+    /// True if this machine has no address or no route of the address's family.
+    fileprivate var isLackOfRoute: Bool {
+        switch code {
+        case .system(EADDRNOTAVAIL), .system(EAFNOSUPPORT), .system(ENETUNREACH): true
+        default: false
         }
     }
 }

@@ -90,8 +90,9 @@ extension ExitCode {
             }
     }
 
-    /// The code for an error after the connection to the proxy was made.
+    /// The code for an error of a proxy: its name could not be resolved, or it failed once it was connected.
     private static func ofProxy(_ error: LoadError) -> ExitCode? {
+        if error.proxyFailure != nil, error.reason == .lookupFailed { return .proxyName }
         guard let failure = error.proxyFailure, error.party == .remote, error.phase != .securing,
             ofReason[error.reason] != .connect,
             ofReason[error.reason] != .timeout
