@@ -326,6 +326,31 @@ struct RetryRows {
         }
     }
 
+    /// On a busy machine the network may have changed before the load waits.
+    @Test("a network that changes as soon as a retry is announced ends the delay")
+    func pathChangeUponAnnouncement() async throws {
+        struct Changing: LoadObserver {
+            let network: SwitchedNetwork
+            func observe(_ event: LoadEvent, of load: LoadIdentity) {
+                if case .retrying = event { network.exchange(for: "wlan0") }
+            }
+        }
+        let resolver = ScriptedResolver { $0 < 2 ? ScriptedResolver.failure : ScriptedResolver.here }
+        try await withHTTPTestServer(answering: "hello") { origin in
+            let network = SwitchedNetwork(isUp: true)
+            let rig = Rig(configure: {
+                $0.networkMonitor = network.monitor
+                $0.resolver = resolver
+                $0.observers.append(Changing(network: network))
+            })
+            let text = try await rig.session.text(url("http://a.example:\(origin.port)/"))
+            #expect(text == "hello")
+            #expect(resolver.asked == 2 && rig.clock.elapsed == .zero)
+            await expectEmpty(rig.session)
+            #expect(network.kernel.open == 0)
+        }
+    }
+
     @Test("a network change does not end the wait after a status, nor any wait without permission to observe")
     func noPathChange() async throws {
         try await withHTTPTestServer { origin in

@@ -9,22 +9,29 @@ extension LoadContext {
     /// Waits before a retry.
     /// - Parameter endsOnPathChange: true if a change of the network ends the wait.
     func backoff(_ retry: Retry, endsOnPathChange: Bool) async throws(LoadError) {
+        // Watched before the retry is announced, because the network may change as soon as an observer knows of it.
+        let watch =
+            endsOnPathChange && retry.delay > .zero
+            ? try? PathWatch(core.configuration.networkMonitor, for: handle) : nil
+        let known = watch?.path
         events?.retrying(retry)
         let moment = retry.delay > .zero ? clock.now() &+ LoadHandle.nanoseconds(retry.delay) : 0
         do throws(IOFailure) {
-            try await (endsOnPathChange ? sleepUntilPathChange(until: moment) : clock.sleep(until: moment, handle))
+            if let watch, let known {
+                try await sleep(until: moment, orChangeOf: known, watch)
+            } else {
+                try await clock.sleep(until: moment, handle)
+            }
         } catch {
             throw LoadError(error, retry.phase)
         }
         try await checkStillRunning(retry.phase)
     }
 
-    private func sleepUntilPathChange(until moment: Int64) async throws(IOFailure) {
-        guard clock.now() < moment, let watch = try? PathWatch(core.configuration.networkMonitor, for: handle) else {
-            return try await clock.sleep(until: moment, handle)
-        }
-        // Read before the alarm is set, because a test changes the network after it has seen the load wait.
-        var known = watch.path
+    private func sleep(
+        until moment: Int64, orChangeOf path: NetworkPath, _ watch: PathWatch
+    ) async throws(IOFailure) {
+        var known = path
         let alarm = Alarm(clock, at: moment, handle)
         defer {
             alarm.off()
