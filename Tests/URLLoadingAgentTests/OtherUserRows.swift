@@ -47,7 +47,10 @@ struct OtherUserRows {
             // All users may use the socket, and run this copy of the program.
             chmod(rig.socket, 0o666)
             let program = rig.folder + "/program"
-            try FileManager.default.copyItem(atPath: KillRows.program, toPath: program)
+            // Copied by another process: a file that this one writes is open in the programs that other tests start
+            // meanwhile, and is then no program (ETXTBSY).
+            let copying = try ChildProcess("/bin/cp", [KillRows.program, program])
+            #expect(await copying.wait() == 0)
             chmod(program, 0o755)
             let hello = [rig.socket, "org.example.sync", "hello", "-", "-"]
             #expect(try await run([program] + hello, as: .other, rig) == "disconnected\n")
