@@ -4,8 +4,7 @@
 //
 // Rule 1: no `await` between an SSL call and the inspection of its error, because the error queue belongs to the
 // thread. All SSL calls are in `perform`, under the lock.
-// Rule 2: this file knows no names and no certificates; OpenSSL was told the expected peer before the first byte
-// (`TLSVerification`).
+// Rule 2: no names and certificates here; OpenSSL knows the expected peer before the first byte (`TLSVerification`).
 // Rule 3: the stream has ended properly only if the peer said so (close_notify, RFC 8446 §6.1).
 
 import Synchronization
@@ -112,8 +111,7 @@ package final class TLSTransport: Transport, @unchecked Sendable {
 
     // MARK: The handshake
 
-    /// Negotiates keys and verifies the peer. The caller has attached `slot` to `token`. Only for peers without
-    /// decisions.
+    /// Negotiates keys and verifies a peer without decisions. The caller has attached `slot` to `token`.
     package func handshake(_ token: StopToken) async throws(IOFailure) {
         guard try await handshakeUntilQuestion(token) == nil
         else {
@@ -122,8 +120,8 @@ package final class TLSTransport: Transport, @unchecked Sendable {
         }
     }
 
-    /// Performs the handshake until a decision is needed: the caller then answers and calls this again, or closes the
-    /// transport. Returns `nil` when the handshake is over.
+    /// Performs the handshake until a decision is needed: the caller answers and calls this again, or closes. Returns
+    /// `nil` when the handshake is over.
     package func handshakeUntilQuestion(_ token: StopToken) async throws(IOFailure) -> TLSQuestion? {
         while true {
             try token.check(.handshake)
@@ -225,8 +223,7 @@ package final class TLSTransport: Transport, @unchecked Sendable {
         return .moved(total)
     }
 
-    /// Chooses the size of the next read buffer: allocating a large one for each small response costs more than the
-    /// response.
+    /// Chooses the size of the next read buffer: a large one costs more to allocate than a small response to read.
     private func chooseReadBuffer(after count: Int) {
         let isLarge = count >= Self.flood
         guard isLarge != readsAhead else { return }
