@@ -61,7 +61,7 @@ package struct ConnectRace: Sendable {
     }
 
     /// Returns the failure to report of two, in their order. Running out of descriptors is something the caller can act
-    /// upon. A machine without IPv6 cannot reach an IPv6 address, which says less than what came of the other addresses.
+    /// upon. That a machine without IPv6 cannot reach an IPv6 address says less than the failure at another address.
     /// Otherwise it is the first failure, which concerns the preferred address.
     static func failure(_ first: IOFailure?, _ next: IOFailure) -> IOFailure {
         guard let first, !next.isOutOfDescriptors else { return next }

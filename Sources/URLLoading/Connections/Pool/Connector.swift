@@ -141,8 +141,9 @@ final class Connector: Sendable {
         return try await secured(open, to: target, request)
     }
 
-    // `secured`, `socket(by:)`, `socket(at:)` and `lookUp` are not inlined: only some connections call them, or they return
-    // before the longest wait; inlined, their frames would last as long as the attempt (docs/internals/scale.md).
+    // `secured`, `socket(by:)`, `socket(at:)` and `lookUp` are not inlined: only some connections call them, or they
+    // return before the longest wait; inlined, their frames would last as long as the attempt
+    // (docs/internals/scale.md).
 
     @inline(never)
     private func secured(
