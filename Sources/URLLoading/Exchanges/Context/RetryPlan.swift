@@ -55,7 +55,7 @@ struct RetryPlan {
         return true
     }
 
-    /// Whether the request has not been sent on any connection of this attempt under the policy.
+    /// Whether this is the first sending of the request within an attempt of the retry policy.
     var isFirst: Bool { cause == nil || cause == .retry }
 
     /// The reason for which the body is required again; `nil` for the first time.

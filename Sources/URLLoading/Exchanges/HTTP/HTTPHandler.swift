@@ -118,8 +118,8 @@ struct HTTPHandler: DirectHandler {
         return prepared
     }
 
-    /// Prepares a request that waits before it is sent: for its body, its credentials, or the cookie store. Credentials
-    /// that another load of the session obtains meanwhile are not asked for by an attempt that repeats a request.
+    /// Prepares a request that waits before it is sent: for its body, its credentials, or the cookie store. A repeated
+    /// request does not begin to use credentials that another load has added to the session since its first sending.
     @inline(never)
     private static func prepareWaiting(
         _ hop: Hop, for load: LoadContext, _ retries: RetryPlan, _ authentication: inout RequestAuthentication?
