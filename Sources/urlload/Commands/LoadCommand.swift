@@ -60,12 +60,7 @@ enum LoadCommand {
         var known = options
         known.urls = jobs.map(\.url)
         var configuration = Configuration(known, screen, archiver)
-        do throws(LoadError) {
-            try options.trust.apply(try await options.trust.identity(), to: &configuration.tls)
-        } catch {
-            screen.error(ErrorWords.identity(error))
-            return ExitCode(error)
-        }
+        if let code = await options.trust.apply(to: &configuration.tls, screen.error) { return code }
         for complaint in memory.complaints { screen.message(complaint) }
         if let problem = options.login.netrc?.problem { screen.message("warning: \(problem)") }
         configuration.cookies.storage = .store(memory.cookies)

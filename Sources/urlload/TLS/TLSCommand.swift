@@ -26,12 +26,7 @@ enum TLSCommand {
         guard !options.isInsecure else { return mistake("tls verifies the certificate, which -k would skip") }
         let screen = Screen(options)
         var configuration = Configuration(options, screen)
-        do throws(LoadError) {
-            try options.trust.apply(try await options.trust.identity(), to: &configuration.tls)
-        } catch {
-            screen.message(ErrorWords.identity(error))
-            return ExitCode(error)
-        }
+        if let code = await options.trust.apply(to: &configuration.tls, screen.message) { return code }
         return await inspect(target, configuration, screen)
     }
 

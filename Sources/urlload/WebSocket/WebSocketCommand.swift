@@ -41,12 +41,7 @@ enum WebSocketCommand {
             screen.message(Help.insecureWarning)
         }
         var configuration = Configuration(options, screen)
-        do throws(LoadError) {
-            try options.trust.apply(try await options.trust.identity(), to: &configuration.tls)
-        } catch {
-            screen.message(ErrorWords.identity(error))
-            return ExitCode(error)
-        }
+        if let code = await options.trust.apply(to: &configuration.tls, screen.message) { return code }
         return await talk(Request(url: url, headers: options.fields), own, Session(configuration), screen)
     }
 

@@ -11,19 +11,16 @@ import URLLoadingWire
 @Suite(.timeLimit(.minutes(4)))
 struct ConnectionRows {
     /// Records the calls of a connection that loads into memory.
-    class Base: NSObject, NSURLConnectionDelegate, @unchecked Sendable {
+    class Base: ConnectionRecorder, NSURLConnectionDelegate, @unchecked Sendable {
         let words = Box<String>(), done = Counter(), asked = Counter()
         var queue: OperationQueue?
         var answers: @Sendable (URLAuthenticationChallenge) -> Void = { $0.sender?.performDefaultHandling(for: $0) }
         var usesStorage = true
-        func note(_ word: String) {
+        override func note(_ word: String) {
             guard words.all.last != word else { return }
             words.add(word + (queue == nil || OperationQueue.current === queue ? "" : " elsewhere"))
         }
-        func connection(_ connection: NSURLConnection, didFailWithError error: any Error) {
-            note("fail \((error as? URLError)?.code.rawValue ?? 0)")
-            done.add()
-        }
+        override func end() { done.add() }
         /// Loads from a URL to the end, with the calls on a queue.
         func load(_ url: URL) async throws {
             queue = OperationQueue()
@@ -34,19 +31,10 @@ struct ConnectionRows {
             await done.reaches(1)
         }
         func connectionShouldUseCredentialStorage(_ connection: NSURLConnection) -> Bool { usesStorage }
-        func connection(
-            _ connection: NSURLConnection, canAuthenticateAgainstProtectionSpace protectionSpace: URLProtectionSpace
-        ) -> Bool {
-            note("can")
-            return true
-        }
         func connection(_ connection: NSURLConnection, didReceive challenge: URLAuthenticationChallenge) {
             note("challenge")
             answers(challenge)
             asked.add()
-        }
-        func connection(_ connection: NSURLConnection, didCancel challenge: URLAuthenticationChallenge) {
-            note("cancelled")
         }
     }
 

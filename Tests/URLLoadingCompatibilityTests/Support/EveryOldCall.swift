@@ -3,25 +3,38 @@
 import Foundation
 import URLLoadingCompatibility
 
-/// Records all calls of connections to their delegates.
-class EveryConnectionCall: NSObject, NSURLConnectionDelegate, @unchecked Sendable {
-    let calls = RecordedCalls(), queue = OperationQueue()
-
-    func note(_ word: String) { calls.note(word, OperationQueue.current === queue) }
+/// What the recording delegates of connections have in common: a failure ends the connection, and every
+/// protection space can be authenticated against. The subclasses conform to the protocol: an optional method of a
+/// subclass would not be called if this class did.
+class ConnectionRecorder: NSObject, @unchecked Sendable {
+    func note(_ word: String) {}
+    func end() {}
 
     func connection(_ connection: NSURLConnection, didFailWithError error: any Error) {
         note("fail \((error as? URLError)?.code.rawValue ?? 0)")
-        calls.done.add()
-    }
-    func connectionShouldUseCredentialStorage(_ connection: NSURLConnection) -> Bool {
-        note("storage")
-        return false
+        end()
     }
     func connection(
         _ connection: NSURLConnection, canAuthenticateAgainstProtectionSpace protectionSpace: URLProtectionSpace
     ) -> Bool {
         note("can")
         return true
+    }
+    func connection(_ connection: NSURLConnection, didCancel challenge: URLAuthenticationChallenge) {
+        note("cancelled")
+    }
+}
+
+/// Records all calls of connections to their delegates.
+class EveryConnectionCall: ConnectionRecorder, NSURLConnectionDelegate, @unchecked Sendable {
+    let calls = RecordedCalls(), queue = OperationQueue()
+
+    override func note(_ word: String) { calls.note(word, OperationQueue.current === queue) }
+    override func end() { calls.done.add() }
+
+    func connectionShouldUseCredentialStorage(_ connection: NSURLConnection) -> Bool {
+        note("storage")
+        return false
     }
     func connection(_ connection: NSURLConnection, didReceive challenge: URLAuthenticationChallenge) {
         note("challenge")
@@ -31,9 +44,6 @@ class EveryConnectionCall: NSObject, NSURLConnectionDelegate, @unchecked Sendabl
         let (_, credential) = Answers.credential
         // Answered on another thread: subsequent calls are still made on the queue.
         Thread.detachNewThread { if let credential { challenge.sender?.use(credential, for: challenge) } }
-    }
-    func connection(_ connection: NSURLConnection, didCancel challenge: URLAuthenticationChallenge) {
-        note("cancelled")
     }
 }
 

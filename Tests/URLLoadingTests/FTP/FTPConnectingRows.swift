@@ -166,10 +166,7 @@ struct FTPConnectingRows {
     func proves(_ persistence: Credential.Persistence) async throws {
         try await withFTPTestServer { server in
             server.put("a", Data("hello".utf8))
-            let gate = NTLMGate()
-            try await withTestProxy(.authenticating(gate)) { proxy in
-                var configuration = Configuration.patient
-                configuration.proxyPolicy = .fixed([try proxy.address()])
+            try await withNTLMProxy { gate, proxy, configuration in
                 let session = Session(
                     configuration,
                     decisions: .challenged(ChallengeLog()) { challenge in

@@ -19,14 +19,25 @@ struct MetricsGuideTests {
         }
     }
 
-    @Test("metrics of one load")
-    func one() async throws {
+    /// The lines that an example prints.
+    final class Output {
+        var lines: [String] = []
+        func note(_ items: [Any]) { lines.append(items.map { "\($0)" }.joined(separator: " ")) }
+    }
+
+    /// Runs an example with a URL that redirects once.
+    nonisolated(nonsending) func withRedirect(_ example: (Session, URL, Output) async throws -> Void) async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .redirect("/next") }
             origin.route("/next") { _ in .ok("hello") }
-            let (session, url) = (Session(), origin.url())
-            var printed: [String] = []
-            func print(_ items: Any...) { printed.append(items.map { "\($0)" }.joined(separator: " ")) }
+            try await example(Session(), origin.url(), Output())
+        }
+    }
+
+    @Test("metrics of one load")
+    func one() async throws {
+        try await withRedirect { session, url, output in
+            func print(_ items: Any...) { output.note(items) }
 
             let task = session.dataTask(from: url)
             task.resume()
@@ -36,8 +47,9 @@ struct MetricsGuideTests {
                 print(transaction.request.url, transaction.response?.http?.status.code ?? 0)
                 if let first = transaction.responseStart { print("first byte after", first - transaction.fetchStart) }
             }
+            let printed = output.lines
             #expect(
-                printed.count == 5 && printed[0].hasSuffix(" 1") && printed[3] == "\(origin.url("/next")) 200",
+                printed.count == 5 && printed[0].hasSuffix(" 1") && printed[3] == "\(url.appending(path: "next")) 200",
                 "\(printed)")
         }
     }
@@ -58,12 +70,8 @@ struct MetricsGuideTests {
 
     @Test("a waterfall")
     func waterfall() async throws {
-        try await withHTTPTestServer { origin in
-            origin.route("/") { _ in .redirect("/next") }
-            origin.route("/next") { _ in .ok("hello") }
-            let (session, url) = (Session(), origin.url())
-            var printed: [String] = []
-            func print(_ items: Any...) { printed.append(items.map { "\($0)" }.joined(separator: " ")) }
+        try await withRedirect { session, url, output in
+            func print(_ items: Any...) { output.note(items) }
             let task = session.dataTask(from: url)
             task.resume()
 
@@ -74,7 +82,9 @@ struct MetricsGuideTests {
                     print(bar, row.status?.code ?? 0, row.url, row.duration)
                 }
             }
-            #expect(printed.count == 2 && printed[1].contains(" 200 \(origin.url("/next")) "), "\(printed)")
+            let printed = output.lines
+            #expect(
+                printed.count == 2 && printed[1].contains(" 200 \(url.appending(path: "next")) "), "\(printed)")
         }
     }
 

@@ -114,3 +114,15 @@ extension TestProxy.Configuration {
         return configuration
     }
 }
+
+/// Runs a proxy that authenticates each connection with NTLM, and passes a configuration that uses it.
+nonisolated(nonsending) func withNTLMProxy(
+    _ use: (NTLMGate, TestProxy, Configuration) async throws -> Void
+) async throws {
+    let gate = NTLMGate()
+    try await withTestProxy(.authenticating(gate)) { proxy in
+        var configuration = Configuration.patient
+        configuration.proxyPolicy = .fixed([try proxy.address()])
+        try await use(gate, proxy, configuration)
+    }
+}

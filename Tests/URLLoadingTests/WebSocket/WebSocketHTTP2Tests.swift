@@ -402,14 +402,7 @@ struct WebSocketHTTP2Tests {
                 let load = try #require(socket?.load)
                 socket?.resume()
                 _ = try await socket?.opened
-                let call: Task<Void, any Error>? = socket.flatMap { socket in
-                    switch inside {
-                    case 0: nil
-                    case 1: Task { while true { _ = try await socket.receive() } }
-                    case 2: Task { try await socket.send(.data(Data(count: 32 << 20))) }
-                    default: Task { _ = try await socket.ping(timeout: .seconds(600)) }
-                    }
-                }
+                let call = WebSocketOpeningTests.Leaving.call(inside, of: socket)
                 await pause()
                 await leaving.leave(&socket, call, session)
                 socket = nil

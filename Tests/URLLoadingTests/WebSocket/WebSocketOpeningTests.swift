@@ -128,10 +128,7 @@ struct WebSocketOpeningTests {
     @Test func `a proxy with connection-level authentication is authenticated to once, then tunnels`() async throws {
         try await withHTTPTestServer { origin in
             origin.webSocket("/", .echo)
-            let gate = NTLMGate()
-            try await withTestProxy(.authenticating(gate)) { proxy in
-                var configuration = Configuration.patient
-                configuration.proxyPolicy = .fixed([try proxy.address()])
+            try await withNTLMProxy { gate, _, configuration in
                 let session = Session(
                     configuration,
                     decisions: .challenged(ChallengeLog()) { _ in .use(Credential(user: "ada", password: "s3cret")) })
@@ -167,6 +164,18 @@ struct WebSocketOpeningTests {
     enum Leaving: CaseIterable, Sendable {
         case cancel, invalidate, drop
 
+        /// Begins one of the calls of a socket that wait; `nil` for number 0.
+        static func call(_ number: Int, of socket: WebSocketTask?) -> Task<Void, any Error>? {
+            guard let socket else { return nil }
+            return switch number {
+            case 0: nil
+            case 1: Task { while true { _ = try await socket.receive() } }
+            // More than any socket takes, to a server that may read none of it.
+            case 2: Task { try await socket.send(.data(Data(count: 32 << 20))) }
+            default: Task { _ = try await socket.ping(timeout: .seconds(600)) }
+            }
+        }
+
         /// Abandons a socket and its call, and returns once the call has ended.
         func leave(
             _ socket: inout WebSocketTask?, _ call: Task<Void, any Error>?, _ session: Session
@@ -195,15 +204,7 @@ struct WebSocketOpeningTests {
                     let load = try #require(socket?.load)
                     socket?.resume()
                     if path != "/late" { _ = try await socket?.opened }
-                    let call: Task<Void, any Error>? = socket.flatMap { socket in
-                        switch inside {
-                        case 0: nil
-                        case 1: Task { while true { _ = try await socket.receive() } }
-                        // More than any socket takes, to a server that may read none of it.
-                        case 2: Task { try await socket.send(.data(Data(count: 32 << 20))) }
-                        default: Task { _ = try await socket.ping(timeout: .seconds(600)) }
-                        }
-                    }
+                    let call = Leaving.call(inside, of: socket)
                     if path == "/late" { try await origin.wait { $0.stalled == 1 } }
                     await pause()
                     await leaving.leave(&socket, call, session)

@@ -42,8 +42,18 @@ extension Request {
     }
 }
 
+/// An exchange without a server: it has no fields, and nothing of it is stored in a cache.
+protocol LocalExchange: Exchange {}
+
+extension LocalExchange {
+    var head: HTTPHead? { nil }
+    var expectedLength: Int64? { response.expectedLength }
+    var trailers: Headers { Headers() }
+    func marks(for query: CacheQuery) -> AnswerMarks { AnswerMarks() }
+}
+
 /// An exchange whose body is completely in memory.
-final class WholeExchange: Exchange {
+final class WholeExchange: LocalExchange {
     let response: Response
     private let owner: LoadContext
     private let rest: Lock<PendingChunk>
@@ -55,10 +65,6 @@ final class WholeExchange: Exchange {
     }
 
     var load: LoadContext? { owner }
-    var head: HTTPHead? { nil }
-    var expectedLength: Int64? { response.expectedLength }
-    var trailers: Headers { Headers() }
-    func marks(for query: CacheQuery) -> AnswerMarks { AnswerMarks() }
 
     func buffered(atMost most: Int) -> BodyPiece? {
         rest.withLock { $0.chunk == nil ? .end : $0.take(atMost: most) }

@@ -123,7 +123,7 @@ extension Response {
 }
 
 /// An exchange that reads a range of an open file.
-private final class FileExchange: Exchange, @unchecked Sendable {
+private final class FileExchange: LocalExchange, @unchecked Sendable {
     // Unchecked: an exchange has one owner at a time (`Exchange`).
     let response: Response
     private let owner: LoadContext
@@ -142,10 +142,6 @@ private final class FileExchange: Exchange, @unchecked Sendable {
     }
 
     var load: LoadContext? { owner }
-    var head: HTTPHead? { nil }
-    var expectedLength: Int64? { response.expectedLength }
-    var trailers: Headers { Headers() }
-    func marks(for query: CacheQuery) -> AnswerMarks { AnswerMarks() }
 
     func buffered(atMost most: Int) -> BodyPiece? {
         if pending.chunk == nil, range.isEmpty || reader == nil { return .end }
