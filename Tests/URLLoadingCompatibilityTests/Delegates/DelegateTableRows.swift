@@ -271,6 +271,8 @@ extension DelegateTableRows {
         defer { peer.close() }
         let text = try await peer.text()
         #expect(text.isEmpty)
+        // The peer may know of the end before the delegate does.
+        try await delegate.calls.wait { $0.contains("write closed") }
         try await networks.wait { $0.open == 1 }
         networks.reach(by: .ipv4((10, 0, 0, 7), port: 0))
         let link = RouteBytes.link(2, "eth0")
