@@ -48,21 +48,7 @@ struct TrustOptions: Sendable {
         return String(text.prefix { $0 != "\n" && $0 != "\r\n" })
     }
 
-    /// Reads the client identity and applies all options to the settings of a session.
-    ///
-    /// - Parameter tell: receives the message if the identity cannot be read.
-    /// - Returns: the code to exit with; `nil` if the settings are complete.
-    func apply(to tls: inout Configuration.TLS, _ tell: (String) -> Void) async -> ExitCode? {
-        do throws(LoadError) {
-            try apply(try await identity(), to: &tls)
-            return nil
-        } catch {
-            tell(ErrorWords.identity(error))
-            return ExitCode(error)
-        }
-    }
-
-    private func apply(_ identity: ClientIdentity?, to tls: inout Configuration.TLS) throws(LoadError) {
+    func apply(_ identity: ClientIdentity?, to tls: inout Configuration.TLS) throws(LoadError) {
         if let identity { tls.clientIdentities = [try .init("*", identity)] }
         if !pins.isEmpty { tls.pins = [try .init("*", pins)] }
         if requiresStatus { tls.ocspStapling = .required }

@@ -134,3 +134,19 @@ enum ErrorWords {
         "unacceptableContentType": "the response has another media type than required",
     ]
 }
+
+extension TrustOptions {
+    /// Reads the client identity and applies all options to the settings of a session.
+    ///
+    /// - Parameter tell: receives the message if the identity cannot be read.
+    /// - Returns: the code to exit with; `nil` if the settings are complete.
+    func apply(to tls: inout Configuration.TLS, _ tell: (String) -> Void) async -> ExitCode? {
+        do throws(LoadError) {
+            try apply(try await identity(), to: &tls)
+            return nil
+        } catch {
+            tell(ErrorWords.identity(error))
+            return ExitCode(error)
+        }
+    }
+}
