@@ -59,12 +59,11 @@ extension TaskBridge: LoadSink {
         let becomesDownload = state.withLock { state -> Bool in
             state.response = known
             state.mailbox.put(known, isObserved: isObserved, isAsked: asked == nil)
-            guard var active = state.active else { return false }
+            guard let active = state.active else { return false }
             active.head = response
             if isObserved, !hasHandler, active.body.spool == nil {
                 active.body = MixedParts(response).map { .parts($0) } ?? .mailbox
             }
-            state.active = active
             guard case .becomesDownload = active.disposition else { return false }
             state.mailbox.hold()
             return true

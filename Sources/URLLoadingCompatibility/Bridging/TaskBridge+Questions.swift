@@ -15,8 +15,9 @@ extension TaskBridge {
     /// The decisions of this load.
     var decisions: Decisions {
         if kind == .data, !mayBecomeStream {
+            guard let challenge = challengeDecision() else { return Self.ofDataTasks }
             var decisions = Self.ofDataTasks
-            decisions.challenge = challengeDecision()
+            decisions.challenge = challenge
             return decisions
         }
         var decisions = Decisions()

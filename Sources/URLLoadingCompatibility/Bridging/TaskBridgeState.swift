@@ -10,13 +10,12 @@ import URLLoadingIO
 extension TaskBridge {
     struct State: Sendable {
         var mailbox: Mailbox
-        // The three that nearly every call asks for: apart from `details`, because reading a part of an optional value
-        // copies all of it.
         /// `nil` after the last call, like the task.
         private(set) var session: URLSession?
         private(set) var task: URLSessionTask?
         private var stage = Stage.active(.notCreated)
-        private var details: Active?
+        /// The data of a task that has not made its last call; `nil` afterwards.
+        private(set) var active: Active?
         var beginning = Beginning.resting
         /// Whether the task is suspended.
         var isSuspended = false
@@ -35,13 +34,7 @@ extension TaskBridge {
             self.mailbox = mailbox
             current = request
             self.session = session
-            self.details = details
-        }
-
-        /// The data of a task that has not made its last call; `nil` afterwards, when setting it has no effect.
-        var active: Active? {
-            get { details }
-            set { if details != nil, let newValue { details = newValue } }
+            active = details
         }
 
         /// The load of a task that has not made its last call. Setting it afterwards has no effect.
@@ -63,9 +56,9 @@ extension TaskBridge {
 
         /// Ends the task after its last call. Returns the released objects, to be destroyed outside of the lock.
         mutating func leave() -> Released {
-            let released = Released(session: session, task: task, work: work, details: details)
+            let released = Released(session: session, task: task, work: work, details: active)
             if case .active(let work) = stage { stage = .over(work.load?.snapshot) }
-            (session, task, details) = (nil, nil, nil)
+            (session, task, active) = (nil, nil, nil)
             return released
         }
 
@@ -94,8 +87,9 @@ extension TaskBridge {
         case over(LoadSnapshot?)
     }
 
-    /// The data of a task before its last call.
-    struct Active: Sendable {
+    /// The data of a task before its last call. An object, because reading a part of an optional value copies all of
+    /// it; used under the lock of the state that holds it.
+    final class Active: @unchecked Sendable {
         /// The receiver of the result, removed by the last call.
         var handler: Handler?
         var origin = Origin.request
@@ -104,7 +98,11 @@ extension TaskBridge {
         /// The latest response in the core's form.
         var head: Response?
         /// The body stream of the original request, removed when the first request is sent.
-        nonisolated(unsafe) var stream: InputStream?
+        var stream: InputStream?
+
+        init(handler: Handler?, stream: InputStream?) {
+            (self.handler, self.stream) = (handler, stream)
+        }
     }
 
     /// The load behind a task.

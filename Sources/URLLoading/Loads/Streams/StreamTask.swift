@@ -180,12 +180,9 @@ extension LoadSnapshot {
     fileprivate init(_ stream: StreamDriver) {
         let isStopped = stream.stopReason != nil
         let (state, priority) = stream.state.withLock { ($0.shown(isStopped: isStopped), $0.priority) }
-        self.state = state
-        self.priority = priority
-        sent = stream.sentCount.load(ordering: .relaxed)
-        received = stream.receivedCount.load(ordering: .relaxed)
-        expectedToSend = nil
-        expectedToReceive = nil
+        let counts = LoadTaskState.Counts(
+            sent: stream.sentCount.load(ordering: .relaxed), received: stream.receivedCount.load(ordering: .relaxed))
+        self.init(state, counts, priority?.rawValue)
     }
 }
 

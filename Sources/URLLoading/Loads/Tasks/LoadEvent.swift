@@ -12,24 +12,24 @@
 /// ```
 public enum LoadEvent: Sendable {
     /// A handler brought the request into its canonical form (``ProtocolHandler/canonical(_:)``).
-    case canonicalized(Request)
+    indirect case canonicalized(Request)
     /// A piece of the request's body was handed to the system. The total restarts with each request sent.
     case bodySent(TransferProgress)
     /// An interim (1xx) response was received (RFC 9110 §15.2).
-    case informational(HTTPHead)
+    indirect case informational(HTTPHead)
     /// An attempt failed, or was answered with a status that may be temporary, and is retried: ``RetryPolicy``. Not
     /// emitted when a request is sent again at once because the peer had closed an idle connection.
-    case retrying(Retry)
+    indirect case retrying(Retry)
     /// The load waits for a network that it may use: ``Configuration/waitsForConnectivity``. Emitted once for each
     /// wait.
     case waitingForConnectivity
     /// A server or proxy requires authentication, or presents its certificate, and a decision is called
     /// (``Decisions/challenge``): for a connection before a request is sent on it, for a request after its refusal.
-    case challenged(Challenge)
+    indirect case challenged(Challenge)
     /// A redirect is followed: the events that follow belong to its request.
-    case redirected(Redirect)
+    indirect case redirected(Redirect)
     /// The response is known, and the caller's decision has allowed it.
-    case responded(Response)
+    indirect case responded(Response)
     /// The caller's decision turned the load into a download. It is the last event for the handle of the data task; the
     /// events that follow are those of the download task in this event.
     case becameDownload(LoadTask<DownloadedFile>)
@@ -46,9 +46,9 @@ public enum LoadEvent: Sendable {
     case stored
     /// The response may be stored, but the cache cannot store it: ``ResponseCache/problem`` says so from now on, unless
     /// it named another problem already.
-    case notStored(ResponseCache.Problem)
+    indirect case notStored(ResponseCache.Problem)
     /// The durations and byte counts of the load: the last but one event of every load, exactly once.
-    case metrics(LoadMetrics)
+    indirect case metrics(LoadMetrics)
     /// The load has ended; `nil` if it succeeded. The last event of every load, exactly once.
     case completed(LoadError?)
 }

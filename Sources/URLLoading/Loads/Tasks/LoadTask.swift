@@ -183,25 +183,29 @@ public struct LoadSnapshot: Sendable, CustomStringConvertible {
     public let expectedToReceive: Int64?
     /// The priority of the task that resumed the load, or the last argument of ``LoadTask/prioritize(_:)``; `nil`
     /// before ``LoadTask/resume()``.
-    public let priority: TaskPriority?
+    public var priority: TaskPriority? { rawPriority.map { TaskPriority(rawValue: $0) } }
+    /// A number: the size of `TaskPriority` is known at run time only, which makes each copy of what holds one slow.
+    private let rawPriority: TaskPriority.RawValue?
 
     init(_ load: TaskDriver, isOver: Bool) {
         let isStopped = load.stopReason != nil
-        self = load.state.withLock { LoadSnapshot($0, isOver: isOver, isStopped: isStopped) }
+        let (counts, outcome, isSuspended, priority) = load.state.withLock {
+            ($0.counts, isOver ? .finished : $0.outcome, $0.isSuspended, $0.priority)
+        }
+        let state: State =
+            switch outcome {
+            case .finished?: .completed(nil)
+            case .failed(let error)?: .completed(error)
+            case nil: isStopped ? .canceling : isSuspended ? .suspended : .running
+            }
+        self.init(state, counts, priority)
     }
 
-    private init(_ state: LoadTaskState, isOver: Bool, isStopped: Bool) {
-        self.state =
-            if isOver { .completed(nil) } else {
-                switch state.outcome {
-                case .finished?: .completed(nil)
-                case .failed(let error)?: .completed(error)
-                case nil: isStopped ? .canceling : state.isSuspended ? .suspended : .running
-                }
-            }
-        (sent, received) = (state.counts.sent, state.counts.received)
-        (expectedToSend, expectedToReceive) = (state.counts.expectedToSend, state.counts.expectedToReceive)
-        priority = state.priority
+    init(_ state: State, _ counts: LoadTaskState.Counts, _ priority: TaskPriority.RawValue?) {
+        self.state = state
+        rawPriority = priority
+        (sent, received) = (counts.sent, counts.received)
+        (expectedToSend, expectedToReceive) = (counts.expectedToSend, counts.expectedToReceive)
     }
 
     public var description: String {

@@ -50,7 +50,8 @@ struct LoadTaskState: Sendable {
     private(set) var trailers = Headers()
     private var waiting = Waiting()
     var counts = Counts()
-    var priority: TaskPriority?
+    /// See `LoadSnapshot.rawPriority`.
+    var priority: TaskPriority.RawValue?
     var listeners: [EventQueue] = []
     var metrics: LoadMetrics?
 
@@ -80,7 +81,7 @@ struct LoadTaskState: Sendable {
         isSuspended = false
         guard case .created = phase else { return false }
         phase = .driven(isSending: false)
-        self.priority = priority
+        self.priority = priority.rawValue
         return true
     }
 

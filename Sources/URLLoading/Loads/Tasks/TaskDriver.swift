@@ -108,7 +108,7 @@ final class TaskDriver: LoadListener, StopListener {
 
     func prioritize(_ priority: TaskPriority) {
         let isBegun = state.withLock { state in
-            if state.isBegun { state.priority = priority }
+            if state.isBegun { state.priority = priority.rawValue }
             return state.isBegun
         }
         guard isBegun else { return }

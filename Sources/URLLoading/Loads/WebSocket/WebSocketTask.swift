@@ -177,7 +177,7 @@ extension WebSocketDriver {
 extension LoadSnapshot {
     fileprivate init(_ load: WebSocketDriver) {
         let isStopped = load.stopReason != nil
-        (state, priority) = load.state.withLock { state in
+        let (state, priority) = load.state.withLock { state in
             let shown: State =
                 switch state.outcome {
                 case .closed? where state.isOver: .completed(nil)
@@ -187,8 +187,8 @@ extension LoadSnapshot {
                 }
             return (shown, state.priority)
         }
-        sent = load.sentCount.load(ordering: .relaxed)
-        received = load.receivedCount.load(ordering: .relaxed)
-        (expectedToSend, expectedToReceive) = (nil, nil)
+        let counts = LoadTaskState.Counts(
+            sent: load.sentCount.load(ordering: .relaxed), received: load.receivedCount.load(ordering: .relaxed))
+        self.init(state, counts, priority?.rawValue)
     }
 }
