@@ -47,6 +47,8 @@ enum CostProgram {
             server.route("/stored") { _ in .ok(.bytes(small), headers: [.cacheControl: "max-age=600"]) }
             server.route("/16m") { _ in .ok(.repeated(count: 16 << 20)) }
             server.route("/sink") { _ in .ok("") }
+            server.route("/held", faults: [.init(.requestHead, .stall)]) { _ in .ok("") }
+            server.route("/count") { [weak server] _ in .ok("\(server?.counts.stalled ?? 0)") }
             server.start()
         }
         shared.route("/1k") { _ in .ok(.bytes(small)) }
@@ -59,6 +61,7 @@ enum CostProgram {
 
     private static func run(_ scenario: CostScenario, _ count: Int, _ server: CostServer) async throws {
         let loads = try CostLoads(scenario, server)
+        if let places = scenario.places { return print(try await loads.held(count, places: places, server)) }
         // Connects, fills the cache, and brings the allocator's and the runtime's own lists to their sizes.
         for _ in 0..<scenario.warm { try await loads.load() }
         let (allocations, bytes) = (cost_allocations(), cost_bytes())
@@ -104,6 +107,19 @@ enum CostScenario: String {
     case bulkTLS = "bulk-tls"
     /// 16 MiB sent, in pieces of 64 KiB.
     case upload
+    /// Loads in flight, each on a new connection, whose server does not answer.
+    case flight
+    /// Loads that wait for one of four connections.
+    case queued
+
+    /// The connections of a scenario that measures the memory held by loads that wait; `nil` for others.
+    var places: Int? {
+        switch self {
+        case .flight: 10_000
+        case .queued: 4
+        default: nil
+        }
+    }
 
     var warm: Int {
         switch self {
@@ -126,6 +142,7 @@ final class CostLoads {
         var configuration = Configuration.ephemeral
         configuration.proxyPolicy = .none
         configuration.cachesInMemory = scenario == .defaults || scenario == .hit
+        if let places = scenario.places { configuration.maximumConnectionsPerHost = places }
         if scenario != .defaults { configuration.cookies.storage = .none }
         configuration.tls.trustRoots = .file(URL(filePath: server.authority))
         switch scenario {
@@ -144,6 +161,7 @@ final class CostLoads {
         case .upload:
             request = Request(
                 url: try server.url("/sink"), method: .put, body: .stream(length: 16 << 20) { CostPieces(left: 256) })
+        case .flight, .queued: request = Request(url: try server.url("/held"))
         default: request = Request(url: try server.url("/1k"))
         }
         session = Session(configuration)
@@ -161,6 +179,35 @@ final class CostLoads {
         default:
             let (_, response) = try await session.data(for: request)
             guard response.http?.status == .ok else { throw CostFailure(words: "not a 200") }
+        }
+    }
+
+    /// Returns the bytes that one of many waiting loads holds.
+    func held(_ count: Int, places: Int, _ server: CostServer) async throws -> Double {
+        let watcher = Session(.ephemeral)
+        func reached(_ wanted: Int) async throws {
+            while true {
+                let (data, _) = try await watcher.data(from: try server.url("/count"))
+                if String(decoding: data, as: UTF8.self) == "\(wanted)" { return }
+                try await Task.sleep(for: .milliseconds(5))
+            }
+        }
+        return try await withThrowingTaskGroup(of: Void.self) { [session, request] group in
+            func begin(_ count: Int) {
+                for _ in 0..<count { group.addTask { _ = try? await session.data(for: request) } }
+            }
+            // Fills the connections of a queue, and brings lists to their sizes.
+            let first = min(places, count)
+            begin(first)
+            try await reached(first)
+            let before = cost_held()
+            begin(count)
+            if places > count { try await reached(2 * count) }
+            // Tasks begin in order on the executor's thread, so those above are waiting when this one runs.
+            await Task.yield()
+            let used = cost_held() - before
+            group.cancelAll()
+            return Double(used) / Double(count)
         }
     }
 

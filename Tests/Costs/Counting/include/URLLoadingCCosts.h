@@ -7,5 +7,7 @@
 long cost_allocations(void);
 /// The bytes that those calls asked for.
 long cost_bytes(void);
+/// The bytes that are allocated now.
+long cost_held(void);
 
 #endif
