@@ -14,6 +14,7 @@
 #include <net/if.h>
 #include <netinet/in.h>
 #include <stddef.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/socket.h>
 #include <sys/types.h>
@@ -35,6 +36,11 @@ typedef struct {
 int csys_poll_create(void);
 /// Adds `descriptor`, edge-triggered, for reading, writing and hang-up. Returns 0 or -errno.
 int csys_poll_add(int poll, int descriptor, void *key);
+/// Turns the notifications of an added descriptor off, except for errors and hang-up, or on. What became ready while
+/// they were off is then notified. Returns 0 or -errno.
+int csys_poll_notify(int poll, int descriptor, void *key, bool on);
+/// Waits until one descriptor is readable. Returns 1, 0 after `nanoseconds`, or -errno.
+int csys_wait_readable(int descriptor, int64_t nanoseconds);
 /// Waits at most `nanoseconds` (< 0: for ever; 0: not at all). Returns the number of events, or -errno.
 int csys_poll_wait(int poll, csys_event *events, int capacity, int64_t nanoseconds);
 /// Creates a descriptor that ends a `csys_poll_wait` on `poll`, reported with a null key. Returns it, or -errno.

@@ -11,6 +11,7 @@
 #include <ifaddrs.h>
 #include <limits.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
@@ -34,6 +35,17 @@ int csys_poll_create(void) { return result(epoll_create1(EPOLL_CLOEXEC)); }
 int csys_poll_add(int poll, int descriptor, void *key) {
     struct epoll_event event = {.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, .data.ptr = key};
     return result(epoll_ctl(poll, EPOLL_CTL_ADD, descriptor, &event));
+}
+
+int csys_poll_notify(int poll, int descriptor, void *key, bool on) {
+    struct epoll_event event = {.events = (on ? EPOLLIN | EPOLLOUT | EPOLLRDHUP : 0) | EPOLLET, .data.ptr = key};
+    return result(epoll_ctl(poll, EPOLL_CTL_MOD, descriptor, &event));
+}
+
+int csys_wait_readable(int descriptor, int64_t nanoseconds) {
+    struct pollfd one = {.fd = descriptor, .events = POLLIN | POLLRDHUP};
+    struct timespec t = {nanoseconds / 1000000000, nanoseconds % 1000000000};
+    return result(ppoll(&one, 1, &t, NULL));
 }
 
 int csys_poll_wait(int poll, csys_event *events, int capacity, int64_t nanoseconds) {

@@ -68,6 +68,8 @@ package final class PollSlot: Sendable {
     let writable = Gate()
     /// A second slot that receives every notification of this one, for a task that watches several sockets.
     let relay = Atomic<UInt>(0)
+    /// See `Poller.waitBriefly`.
+    let brief = BriefWait()
     /// See `gatherReads`.
     let gathers = Atomic<Bool>(false)
     /// While set, readability also wakes a writer, because a peer may answer before it has read the whole request.
@@ -110,13 +112,17 @@ package final class PollSlot: Sendable {
 
     /// While set, data arrives so fast that waking for each arrival costs more than reading it: the poller lets more
     /// data gather first.
-    package func gatherReads(_ on: Bool) { gathers.store(on, ordering: .relaxed) }
+    package func gatherReads(_ on: Bool) {
+        guard gathers.exchange(on, ordering: .relaxed) != on else { return }
+        Poller.shared.gathering.add(on ? 1 : -1, ordering: .relaxed)
+    }
 
     package func wakeWriterForReads(_ on: Bool) { wakesWriterForReads.store(on, ordering: .releasing) }
 
     /// Forwards this slot's notifications to `other` from now on. Slots are immortal, so a late notification is
     /// harmless.
     package func relay(to other: PollSlot) {
+        Poller.shared.watch(self)
         relay.store(UInt(bitPattern: Unmanaged.passUnretained(other).toOpaque()), ordering: .releasing)
     }
 
@@ -127,7 +133,8 @@ package final class PollSlot: Sendable {
         _ = readable.take()
         _ = writable.take()
         wakesWriterForReads.store(false, ordering: .releasing)
-        gathers.store(false, ordering: .relaxed)
+        gatherReads(false)
+        brief.reset()
         isEndNoted.store(false, ordering: .releasing)
         waitsLocally.store(false, ordering: .relaxed)
         unrelay()

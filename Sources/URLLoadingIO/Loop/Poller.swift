@@ -81,7 +81,16 @@ package final class Poller: Sendable {
         guard wakeUpDescriptor >= 0 else { throw IOFailure(.system(-wakeUpDescriptor), .open) }
         let result = csys_poll_add(poll, descriptor, Unmanaged.passUnretained(slot).toOpaque())
         guard result == 0 else { throw IOFailure(.system(-result), .open) }
+        slot.brief.descriptor.store(descriptor, ordering: .relaxed)
     }
+
+    /// See `BriefWait`.
+    func setNotifications(of descriptor: Int32, _ slot: PollSlot, on isOn: Bool) {
+        _ = csys_poll_notify(poll, descriptor, Unmanaged.passUnretained(slot).toOpaque(), isOn)
+    }
+
+    /// Whether a task waits for its socket now.
+    package var hasWaiters: Bool { waiting.load(ordering: .relaxed) > 0 }
 
     // MARK: Waiting
 
@@ -92,13 +101,16 @@ package final class Poller: Sendable {
         case .write: if slot.writable.take() { return }
         }
         guard token.stopReason == nil else { return }
+        watch(slot)
         token.beginIdle()
-        waiting.add(1, ordering: .relaxed)
+        let isAlone = waiting.add(1, ordering: .relaxed).oldValue == 0 && interest == .read
+        let start = isAlone ? csys_now() : 0
         switch interest {
         case .read: await slot.readable.pass()
         case .write: await slot.writable.pass()
         }
         waiting.subtract(1, ordering: .relaxed)
+        if isAlone { slot.brief.note(isQuick: csys_now() - start < BriefWait.longest) }
         token.endIdle()
     }
 
@@ -113,6 +125,7 @@ package final class Poller: Sendable {
         case .write: if slot.writable.take() { return }
         }
         guard token.stopReason == nil else { return }
+        watch(slot)
         slot.waitsLocally.store(start == nil, ordering: .relaxed)
         if let start { token.beginIdle(since: start) }
         waiting.add(1, ordering: .relaxed)
@@ -148,6 +161,18 @@ package final class Poller: Sendable {
         await slot.readable.pass()
         token.endIdle()
     }
+
+    /// Naps in the caller's thread while the data of a fast body gathers: that takes no change of threads, where a wait
+    /// takes two. Returns false without a nap if the caller is to wait instead: if several such bodies are read,
+    /// because the thread has other work then, or if this is the polling thread, which naps itself.
+    package func nap() -> Bool {
+        guard gathering.load(ordering: .relaxed) == 1, !isCurrentThread else { return false }
+        csys_nap(Pace.gathering)
+        return true
+    }
+
+    /// The number of sockets whose data may gather.
+    let gathering = Atomic<Int>(0)
 
     /// Returns whether all events come from sockets whose data may gather (`gatherReads`), so that no other task is
     /// delayed meanwhile.
@@ -199,6 +224,8 @@ package final class Poller: Sendable {
     // MARK: The thread
 
     private var mark: UnsafeRawPointer { UnsafeRawPointer(Unmanaged.passUnretained(self).toOpaque()) }
+    /// Whether the caller runs in the polling thread.
+    var isCurrentThread: Bool { csys_thread_mark() == mark }
 
     private func run() {
         csys_set_thread_mark(mark)
@@ -274,6 +301,6 @@ extension Poller: TaskExecutor {
     package func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
         inbox.withLock { $0.jobs.append(job) }
-        if csys_thread_mark() != mark { wakeIfAsleep(beyond: .min) }
+        if !isCurrentThread { wakeIfAsleep(beyond: .min) }
     }
 }

@@ -93,6 +93,7 @@ package final class SocketTransport: Transport {
     package func hasPendingInput(askingKernel asks: Bool) -> Bool {
         // The notified data may have been consumed long ago, and pending data may not have been notified yet.
         guard isOpen else { return true }
+        let asks = asks || slot.brief.isMuted.load(ordering: .relaxed)
         let hasInput = slot.readable.take()
         let hasNotedEnd = slot.takeEnd()
         guard hasInput || hasNotedEnd || asks || hasFilled.load(ordering: .relaxed) else { return false }

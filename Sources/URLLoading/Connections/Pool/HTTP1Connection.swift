@@ -234,7 +234,6 @@ final class HTTP1Connection: @unchecked Sendable {
             } else {
                 await parkReading(blockedOn, client)
             }
-            receivedSinceWait = 0
         }
     }
 
@@ -252,12 +251,31 @@ final class HTTP1Connection: @unchecked Sendable {
     }
 
     private func parkReading(_ interest: PollSlot.Interest, _ client: any ConnectionClient) async {
+        // Never in a thread of the caller's actor.
+        if interest == .read, Self.hasNoActor(), waitInThread() { return }
+        receivedSinceWait = 0
         if let moment = gathering.wait(now: Poller.now()) {
             // Not the session's clock, which a test may hold.
             Poller.shared.schedule(transport.slot, at: moment)
         }
         await Poller.shared.park(transport.slot, interest, client.handle)
     }
+
+    /// Waits for some ten microseconds without suspending the task, where that pays. Counts as received bytes, so that
+    /// other tasks get the thread after a millisecond or two: see `yieldIfDue`.
+    private func waitInThread() -> Bool {
+        if gathering.nap() {
+            receivedSinceWait += Self.turn / 8
+            return Poller.shared.nap()
+        }
+        // While a request is being sent, another wait may depend on the socket's notifications.
+        guard gathering.mark == 1, !sending.isUnfinished, !Poller.shared.hasWaiters else { return false }
+        receivedSinceWait += Self.turn / 32
+        return Poller.shared.waitBriefly(transport.slot)
+    }
+
+    /// Whether the caller runs outside of actors. A function, because the compiler crashes on `#isolation == nil` here.
+    private static func hasNoActor(_ actor: (any Actor)? = #isolation) -> Bool { actor == nil }
 
     /// Reads the available bytes; `false` if there are none, or if the request must be sent first.
     func fillNow(_ client: any ConnectionClient) throws(LoadError) -> Bool {

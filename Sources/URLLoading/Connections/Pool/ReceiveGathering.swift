@@ -55,6 +55,13 @@ struct ReceiveGathering {
         return nextRead
     }
 
+    /// The reader found nothing, and may nap in its own thread before it waits. Returns whether that is worth it.
+    mutating func nap() -> Bool {
+        guard naps else { return false }
+        hasWaited = true
+        return true
+    }
+
     /// The transport cannot set a mark.
     mutating func refuseMark() {
         (canMark, mark, naps) = (false, 1, isFlood)
