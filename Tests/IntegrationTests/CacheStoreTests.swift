@@ -101,7 +101,7 @@ struct CacheStoreTests {
         let folder = try TemporaryFolder()
         // The limit of a file's size stands for a full disk; its signal is ignored, as servers do. It leaves room for a
         // file that the thread sanitizer writes when a program starts.
-        let script = #"trap '' XFSZ; ulimit -f 300; exec "$0" cache exercise --cache "$1/c" --count 300"#
+        let script = #"trap '' XFSZ; ulimit -f 512; exec "$0" cache exercise --cache "$1/c" --count 600"#
         let result = try await Running.command("/bin/bash", ["-c", script, Running.urlloadPath, folder.path])
         #expect(result.code == 23 && result.errors.contains("full"), "\(result.code) \(result.errors)")
         let cache = ResponseCache(directory: URL(filePath: folder.path + "/c"))
