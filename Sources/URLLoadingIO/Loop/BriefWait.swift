@@ -41,7 +41,8 @@ extension Poller {
     /// Waits in the caller's thread until the socket of `slot` is readable, for at most 100 µs. Returns false if the
     /// caller is to park: the socket is not readable, or a brief wait does not pay.
     ///
-    /// No other task may wait on the slot meanwhile. Where several tasks wait (`hasWaiters`), the thread has other work.
+    /// No other task may wait on the slot meanwhile. With many tasks the thread has other work: `hasWaiters`,
+    /// `hasFewSockets`.
     package func waitBriefly(_ slot: PollSlot) -> Bool {
         let quickAnswers = slot.brief.quickAnswers.load(ordering: .relaxed)
         let descriptor = slot.brief.descriptor.load(ordering: .relaxed)

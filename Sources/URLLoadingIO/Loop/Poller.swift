@@ -91,6 +91,9 @@ package final class Poller: Sendable {
 
     /// Whether a task waits for its socket now.
     package var hasWaiters: Bool { waiting.load(ordering: .relaxed) > 0 }
+    /// Whether so few sockets are open that a thread may wait for one of them. With many, tasks that do not wait may be
+    /// ready to run.
+    package var hasFewSockets: Bool { lent.load(ordering: .relaxed) <= 2 }
 
     // MARK: Waiting
 
@@ -163,10 +166,10 @@ package final class Poller: Sendable {
     }
 
     /// Naps in the caller's thread while the data of a fast body gathers: that takes no change of threads, where a wait
-    /// takes two. Returns false without a nap if the caller is to wait instead: if several such bodies are read,
-    /// because the thread has other work then, or if this is the polling thread, which naps itself.
+    /// takes two. Returns false without a nap if the caller is to wait instead: if there are several such bodies or many
+    /// sockets, because the thread has other work then, or if this is the polling thread, which naps itself.
     package func nap() -> Bool {
-        guard gathering.load(ordering: .relaxed) == 1, !isCurrentThread else { return false }
+        guard gathering.load(ordering: .relaxed) == 1, hasFewSockets, !isCurrentThread else { return false }
         csys_nap(Pace.gathering)
         return true
     }

@@ -269,7 +269,8 @@ final class HTTP1Connection: @unchecked Sendable {
             return Poller.shared.nap()
         }
         // While a request is being sent, another wait may depend on the socket's notifications.
-        guard gathering.mark == 1, !sending.isUnfinished, !Poller.shared.hasWaiters else { return false }
+        guard gathering.mark == 1, !sending.isUnfinished else { return false }
+        guard Poller.shared.hasFewSockets, !Poller.shared.hasWaiters else { return false }
         receivedSinceWait += Self.turn / 32
         return Poller.shared.waitBriefly(transport.slot)
     }
