@@ -5,7 +5,7 @@
 // Waking a task for each arrival of some ten KB costs more than reading them. The kernel gathers without a clock, by
 // the low-water mark of the socket, if the length of the body is known: it wakes the reader for the last bytes too. A
 // mark holds back less data than it for as long as the peer pauses, so a reader that waits with a mark reads again
-// after `maximumWait`, and a short read removes the mark. For other bodies the poller gathers by napping (`PollSlot`).
+// after `maximumWait`, and a short read removes the mark. For other bodies the reader naps, or the poller (`PollSlot`).
 
 /// A value: it counts reads and waits, and returns how the socket and the poller are to be set.
 struct ReceiveGathering {
