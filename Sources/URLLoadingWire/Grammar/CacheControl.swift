@@ -49,12 +49,17 @@ package struct CacheControl: Sendable, Hashable {
 
     /// Reads all Cache-Control fields of a message.
     package init(_ headers: Headers) {
-        var position = headers.index(of: .cacheControl, from: 0)
-        while let index = position {
-            isPresent = true
-            headers.withField(at: index) { read($1) }
-            position = headers.index(of: .cacheControl, from: index + 1)
+        self = headers.contains(.cacheControl) ? Self.read(headers) : Self()
+    }
+
+    @inline(never)
+    private static func read(_ headers: Headers) -> CacheControl {
+        var control = CacheControl()
+        control.isPresent = true
+        for index in headers.entries.indices where headers.has(.cacheControl, at: index) {
+            headers.withField(at: index) { control.read($1) }
         }
+        return control
     }
 
     /// Parses a number of seconds, as in Age too; `nil` unless it consists of digits.

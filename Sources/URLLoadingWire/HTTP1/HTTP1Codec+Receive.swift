@@ -12,6 +12,8 @@ extension HTTP1Codec {
     ) throws(WireViolation) -> HTTP1Event? {
         consumed = 0
         do throws(WireViolation) {
+            // Apart from the loop, which would copy the event.
+            if receiving == .head { return try receiveHead(input, &consumed) }
             return try step(input, &consumed)
         } catch {
             receiving = .failed

@@ -89,13 +89,14 @@ struct HTTP1ConnectionOptions: Equatable {
         var found = (close: false, keepAlive: false, upgrade: false, framing: false)
         headers.forEachValue(of: "connection") { value in
             forEachListElement(of: value) { element in
-                if value.matches("close", in: element) { found.close = true }
-                if value.matches("keep-alive", in: element) { found.keepAlive = true }
-                if value.matches("upgrade", in: element) { found.upgrade = true }
-                if value.matches("content-length", in: element) || value.matches("transfer-encoding", in: element)
-                    || value.matches("host", in: element)
-                {
+                switch element.count {
+                case 5 where value.matches("close", in: element): found.close = true
+                case 10 where value.matches("keep-alive", in: element): found.keepAlive = true
+                case 7 where value.matches("upgrade", in: element): found.upgrade = true
+                case 14 where value.matches("content-length", in: element),
+                    17 where value.matches("transfer-encoding", in: element), 4 where value.matches("host", in: element):
                     found.framing = true
+                default: break
                 }
             }
         }

@@ -48,8 +48,9 @@ extension HTTP1Codec {
 
     /// Updates the state after the head of a request was written.
     mutating func startRequest(_ method: Method, _ framing: HTTP1BodyFraming, closes: Bool, asksUpgrade: Bool) {
-        exchange.isHead = method == .head
-        exchange.isConnect = method == .connect
+        let isGet = method == .get
+        exchange.isHead = !isGet && method == .head
+        exchange.isConnect = !isGet && method == .connect
         exchange.asksUpgrade = asksUpgrade
         if closes { mustClose = true }
         receiving = .head

@@ -26,20 +26,24 @@ extension Headers {
     package func leavingOut(_ names: FieldNameSet) -> Headers {
         var gone = 0
         var count = 0
+        // The first 64 fields are examined once.
+        var excluded: UInt64 = 0
         for index in entries.indices where isExcluded(index, names) {
             count += 1
+            if index < 64 { excluded |= 1 << UInt64(index) }
             gone += Int(entries[index].nameLength + entries[index].valueLength)
         }
         guard count > 0 else { return self }
+        let isKept = { (index: Int) in index < 64 ? excluded & 1 << UInt64(index) == 0 : !isExcluded(index, names) }
         var kept = Headers()
         guard gone > Self.maximumUnseen else {
             kept.bytes = bytes
             kept.entries.reserveCapacity(entries.count - count)
-            for index in entries.indices where !isExcluded(index, names) { kept.entries.append(entries[index]) }
+            for index in entries.indices where isKept(index) { kept.entries.append(entries[index]) }
             return kept
         }
         kept.reserve(fields: entries.count - count, bytes: bytes.count - gone)
-        for index in entries.indices where !isExcluded(index, names) { copyField(at: index, to: &kept) }
+        for index in entries.indices where isKept(index) { copyField(at: index, to: &kept) }
         return kept
     }
 

@@ -52,7 +52,10 @@ public struct Method: RawRepresentable, Sendable, Hashable, ExpressibleByStringL
     public var isIdempotent: Bool { isSafe || self == .put || self == .delete }
 
     /// Whether a request without content sends `Content-Length: 0` (RFC 9110 §8.6).
-    package var anticipatesContent: Bool { self == .post || self == .put || self == .patch }
+    package var anticipatesContent: Bool {
+        // The usual method first: unequal strings are compared slowly.
+        self != .get && (self == .post || self == .put || self == .patch)
+    }
 
     /// The method as sent.
     public var description: String { rawValue }

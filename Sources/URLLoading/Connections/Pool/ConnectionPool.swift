@@ -27,6 +27,15 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
             return [pool.oldestIdle, idle].compactMap(\.self).min()
         }
 
+        /// Whether there may be more idle connections than are kept, which takes a search to know.
+        var mayBeOverfull: Bool { shared.connectionCount + pool.idleCount > pool.maximumIdle }
+
+        /// Prepares an idle connection for its next exchange.
+        mutating func awaken(_ connection: HTTP1Connection, for route: Route) {
+            connection.wake(with: &spare)
+            if connection.route != route { connection.route = route }
+        }
+
         /// Removes and returns the connection that has been idle for longest.
         mutating func takeOldestIdle() -> LeasedConnection? {
             let idle = shared.connections.filter { $0.streamCount == 0 }
@@ -98,26 +107,38 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
     private func leaseNow(_ route: Route) -> PoolState<HTTP1Connection>.Lease {
         state.withLock { state in
             let lease = state.pool.lease(route, makeWaiter: Self.makeWaiter)
-            if case .use(let connection) = lease {
-                connection.wake(with: &state.spare)
-                if connection.route != route { connection.route = route }
-            }
+            if case .use(let connection) = lease { state.awaken(connection, for: route) }
             return lease
+        }
+    }
+
+    /// Returns an idle connection that serves HTTP/1.1, without a wait; nil if the load must ask `lease`. Connections
+    /// that turn out to be stale are closed.
+    func leaseIdle(_ route: Route, inHTTP1: Bool) -> HTTP1Connection? {
+        guard !mayShare(route) || inHTTP1 && versions != .http2PriorKnowledge else { return nil }
+        while true {
+            let idle = state.withLock { state in
+                let idle = state.pool.leaseIdle(route)
+                if let idle { state.awaken(idle, for: route) }
+                return idle
+            }
+            guard let idle, !idle.isClean else { return idle }
+            giveBack(idle, reusable: false)
         }
     }
 
     func giveBack(_ connection: HTTP1Connection, reusable: Bool) {
         let now = clock.coarseNow()
         let buffer = reusable ? connection.releaseBuffers() : nil
-        act(
-            on: state.withLock { state in
-                if let buffer, state.spare.count < Self.maximumSpare { state.spare.append(buffer) }
-                let consequence = state.pool.giveBack(connection, connection.route, reusable: reusable, now: now)
-                if case .use(let connection)? = consequence.wake?.turn { connection.wake(with: &state.spare) }
-                return consequence
-            })
+        let (consequence, mayBeOverfull) = state.withLock { state in
+            if let buffer, state.spare.count < Self.maximumSpare { state.spare.append(buffer) }
+            let consequence = state.pool.giveBack(connection, connection.route, reusable: reusable, now: now)
+            if case .use(let connection)? = consequence.wake?.turn { connection.wake(with: &state.spare) }
+            return (consequence, state.mayBeOverfull)
+        }
+        act(on: consequence)
         guard reusable else { return }
-        evictSurplus()
+        if mayBeOverfull { evictSurplus() }
         scheduleReaping(now)
     }
 
@@ -125,8 +146,7 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
     func evictSurplus() {
         while true {
             let oldest: LeasedConnection? = state.withLock { state in
-                // The usual case, which needs no search.
-                guard state.shared.connectionCount + state.pool.idleCount > state.pool.maximumIdle else { return nil }
+                guard state.mayBeOverfull else { return nil }
                 let idle = state.shared.connections.count { $0.streamCount == 0 }
                 guard idle > 0, idle + state.pool.idleCount > state.pool.maximumIdle else { return nil }
                 return state.takeOldestIdle()

@@ -11,10 +11,12 @@ import URLLoadingWire
 final class HTTP1Connection: @unchecked Sendable {
     // Unchecked: a connection has one owner at a time; the pool hands it over under its lock.
     let transport: any Transport
+    let slot: PollSlot
     /// The route being served. May change on a connection to a forwarding proxy; see `PoolState`.
     var route: Route
     /// The forwarding proxy that receives the requests; `nil` if the origin does.
     let forwarder: Proxy?
+    let isForwarded: Bool
     let identifier: Int
     // Exclusive access to the state below follows from the one owner; release builds do not check it again with each
     // piece, debug builds and so all tests do.
@@ -56,15 +58,17 @@ final class HTTP1Connection: @unchecked Sendable {
     /// Whether anything was received in the current exchange.
     var hasReceived = false
 
-    /// Fits heads and small bodies; for large bodies the buffer grows to the largest size within two reads.
+    /// Fits heads and small bodies; for large ones the buffer grows to the largest size within two reads.
     private static let smallestBuffer = 16 * 1024
     private static let largestBuffer = 256 * 1024
 
     init(_ transport: any Transport, _ route: Route, _ identifier: Int, _ configuration: Configuration) {
         self.transport = transport
+        slot = transport.slot
         secure = transport as? TLSTransport
         self.route = route
         forwarder = route.forwarder
+        isForwarded = forwarder != nil
         self.identifier = identifier
         codec = HTTP1Codec(role: .client, limits: HTTP1Limits(configuration.limits))
         tap = configuration.wireTap
@@ -106,9 +110,7 @@ final class HTTP1Connection: @unchecked Sendable {
         return Chunk(storage: storage, range: unread)
     }
 
-    func wake(with spare: inout [ChunkStorage]) {
-        if storage == nil { storage = spare.popLast() }
-    }
+    func wake(with spare: inout [ChunkStorage]) { if storage == nil { storage = spare.popLast() } }
 
     // MARK: Receiving
 
@@ -225,15 +227,20 @@ final class HTTP1Connection: @unchecked Sendable {
     func fill(_ client: any ConnectionClient, atMost most: Int = .max) async throws(LoadError) {
         // A response takes time: an immediate read would find nothing and cost a system call.
         // The same holds after a read that left nothing, while data gathers.
-        if !hasReceived || (gathering.mark > 1 && !transport.mayHoldMore) { await parkReading(.read, client) }
+        var interest: PollSlot.Interest? = nil
+        if !hasReceived || (gathering.mark > 1 && !transport.mayHoldMore) { interest = .read }
         while true {
-            if client.isSuspended { await pause(client) }
-            if try readOrStop(client, atMost: most) { return try await yieldIfDue() }
-            if sending.isUnfinished || secure != nil {
-                try await goOn(client)
-            } else {
-                await parkReading(blockedOn, client)
+            // The only wait of most loads: it is here, because each function on the way to it would hold a frame.
+            if let interest, mustPark(interest, isOffActors: Self.hasNoActor()) {
+                await Poller.shared.park(slot, interest, client.handle)
             }
+            if client.isSuspended { await pause(client) }
+            if try readOrStop(client, atMost: most) {
+                // With a peer faster than the reader, the task would never suspend.
+                if isTurnOver() { await Task.yield() }
+                return
+            }
+            interest = sending.isUnfinished || secure != nil ? try await goOn(client) : blockedOn
         }
     }
 
@@ -243,26 +250,31 @@ final class HTTP1Connection: @unchecked Sendable {
         return try read(atMost: most)
     }
 
-    /// Does what is due before the next bytes can come: answers a question, sends on, or waits.
+    /// Does what is due before the next bytes can come: answers a question, or sends on. Returns what is to be waited
+    /// for; nil if there may be bytes already.
     @inline(never)
-    private func goOn(_ client: any ConnectionClient) async throws(LoadError) {
-        if try await answerQuestion(client) { return }
-        if sending.isUnfinished { try await continueSending(client) } else { await parkReading(blockedOn, client) }
+    private func goOn(_ client: any ConnectionClient) async throws(LoadError) -> PollSlot.Interest? {
+        if try await answerQuestion(client) { return nil }
+        guard sending.isUnfinished else { return blockedOn }
+        try await continueSending(client)
+        return nil
     }
 
-    private func parkReading(_ interest: PollSlot.Interest, _ client: any ConnectionClient) async {
-        // Never in a thread of the caller's actor.
-        if interest == .read, Self.hasNoActor(), waitInThread() { return }
+    /// Prepares a wait for the socket. Returns false if a short wait in the caller's thread took its place.
+    /// - Parameter isOffActors: whether the caller runs outside of actors, whose threads are not kept waiting.
+    @inline(never)
+    private func mustPark(_ interest: PollSlot.Interest, isOffActors: Bool) -> Bool {
+        if interest == .read, isOffActors, waitInThread() { return false }
         receivedSinceWait = 0
         if let moment = gathering.wait(now: Poller.now()) {
             // Not the session's clock, which a test may hold.
-            Poller.shared.schedule(transport.slot, at: moment)
+            Poller.shared.schedule(slot, at: moment)
         }
-        await Poller.shared.park(transport.slot, interest, client.handle)
+        return true
     }
 
     /// Waits for some ten microseconds without suspending the task, where that pays. Counts as received bytes, so that
-    /// other tasks get the thread after a millisecond or two: see `yieldIfDue`.
+    /// other tasks get the thread after a millisecond or two: see `isTurnOver`.
     private func waitInThread() -> Bool {
         if gathering.nap() {
             receivedSinceWait += Self.turn / 8
@@ -272,7 +284,7 @@ final class HTTP1Connection: @unchecked Sendable {
         guard gathering.mark == 1, !sending.isUnfinished else { return false }
         guard Poller.shared.hasFewSockets, !Poller.shared.hasWaiters else { return false }
         receivedSinceWait += Self.turn / 32
-        return Poller.shared.waitBriefly(transport.slot)
+        return Poller.shared.waitBriefly(slot)
     }
 
     /// Whether the caller runs outside of actors. A function, because the compiler crashes on `#isolation == nil` here.
@@ -292,11 +304,11 @@ final class HTTP1Connection: @unchecked Sendable {
         client.setUnread(false, route)
     }
 
-    /// Yields now and then: with a peer faster than the reader, the task would never suspend.
-    private func yieldIfDue() async throws(LoadError) {
-        guard receivedSinceWait > Self.turn else { return }
+    /// Whether the task must yield before it reads on.
+    private func isTurnOver() -> Bool {
+        guard receivedSinceWait > Self.turn else { return false }
         receivedSinceWait = 0
-        await Task.yield()
+        return true
     }
     private var receivedSinceWait = 0
     private static let turn = 4 << 20
@@ -309,8 +321,7 @@ final class HTTP1Connection: @unchecked Sendable {
             question, client.handshakeDecision)
         return true
     }
-    private let secure: TLSTransport?
-
+    let secure: TLSTransport?
     private var blockedOn = PollSlot.Interest.read
     var blockedOnWrite = PollSlot.Interest.write
     /// The longest wait for a 100 (Continue).
@@ -357,7 +368,7 @@ final class HTTP1Connection: @unchecked Sendable {
         let (mark, naps) = (gathering.mark, gathering.naps)
         change(&gathering)
         if gathering.mark != mark, !transport.notifyReadable(at: gathering.mark) { gathering.refuseMark() }
-        if gathering.naps != naps { transport.slot.gatherReads(gathering.naps) }
+        if gathering.naps != naps { slot.gatherReads(gathering.naps) }
     }
     #if !DEBUG
     @exclusivity(unchecked)
@@ -385,16 +396,5 @@ final class HTTP1Connection: @unchecked Sendable {
         unread = 0..<unread.count
         storage = new
         return new.room(from: unread.upperBound)
-    }
-}
-
-extension HTTP1Limits {
-    init(_ limits: Configuration.Limits) {
-        self.init()
-        headSize = limits.headSize
-        fieldCount = limits.fieldCount
-        chunkExtensionSize = limits.chunkExtensionSize
-        trailerSize = limits.trailerSize
-        informationalCount = limits.informationalCount
     }
 }

@@ -53,6 +53,13 @@ struct PoolState<Connection: AnyObject & Sendable>: Sendable {
         /// The number of slots taken.
         var count: Int { idle.count + connecting + leased }
 
+        /// Leases the newest idle connection, unless loads wait for one.
+        mutating func takeIdle() -> Connection? {
+            guard waiting.count == 0, let newest = idle.popLast() else { return nil }
+            leased += 1
+            return newest.connection
+        }
+
         mutating func queue(_ waiter: Waiter) -> Lease {
             waiting.append(waiter)
             return .wait(waiter)
@@ -98,16 +105,20 @@ struct PoolState<Connection: AnyObject & Sendable>: Sendable {
         let perHost = perHost
         let lease: Lease = update(route) { host in
             guard host.waiting.count == 0 else { return host.queue(makeWaiter()) }
-            if let newest = host.idle.popLast() {
-                host.leased += 1
-                return .use(newest.connection)
-            }
+            if let newest = host.takeIdle() { return .use(newest) }
             guard host.count < perHost else { return host.queue(makeWaiter()) }
             host.connecting += 1
             return .connect
         }
         if case .use = lease { idleCount -= 1 }
         return lease
+    }
+
+    /// Leases the newest idle connection; nil if the load must connect or wait.
+    mutating func leaseIdle(_ route: Route) -> Connection? {
+        guard idleCount > 0, let index = index(of: route), let idle = hosts.values[index].takeIdle() else { return nil }
+        idleCount -= 1
+        return idle
     }
 
     /// Takes an idle connection of another origin to the same forwarding proxy, which forwards for all origins. It
@@ -264,11 +275,29 @@ struct PoolState<Connection: AnyObject & Sendable>: Sendable {
 
     /// Changes a host in place, because a copy would copy its arrays.
     private mutating func update<R>(_ route: Route, _ change: (inout Host) -> R) -> R {
-        change(&hosts[route, default: Host()])
+        if let index = index(of: route) { return change(&hosts.values[index]) }
+        lastFound = nil
+        return change(&hosts[route, default: Host()])
     }
+
+    /// Where a host is found. The last one is remembered: most loads use the host of the load before, and the search
+    /// is the dearest part of a lease.
+    private mutating func index(of route: Route) -> Dictionary<Route, Host>.Index? {
+        if let lastFound, lastFound.route == route { return lastFound.index }
+        let index = hosts.index(forKey: route)
+        lastFound = index.map { (route, $0) }
+        return index
+    }
+    /// Valid until a host is added or removed.
+    private var lastFound: (route: Route, index: Dictionary<Route, Host>.Index)?
 
     private mutating func dropIfEmpty(_ route: Route) {
         guard let host = hosts[route], host.count + host.resting == 0, host.waiting.count == 0 else { return }
+        remove(route)
+    }
+
+    private mutating func remove(_ route: Route) {
+        lastFound = nil
         hosts[route] = nil
     }
 

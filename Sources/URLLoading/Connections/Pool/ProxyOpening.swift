@@ -286,3 +286,14 @@ enum HeadEnd {
         return 4
     }
 }
+
+extension HTTP1Limits {
+    init(_ limits: Configuration.Limits) {
+        self.init()
+        headSize = limits.headSize
+        fieldCount = limits.fieldCount
+        chunkExtensionSize = limits.chunkExtensionSize
+        trailerSize = limits.trailerSize
+        informationalCount = limits.informationalCount
+    }
+}

@@ -7,7 +7,7 @@ import URLLoadingIO
 import URLLoadingWire
 
 /// The cookies of a session, as its loads use them.
-struct CookieJar: Sendable {
+final class CookieJar: Sendable {
     let store: CookieStore
     /// The store was made for this session only.
     let isOwn: Bool

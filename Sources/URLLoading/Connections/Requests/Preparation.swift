@@ -38,28 +38,31 @@ struct PreparedRequest {
     /// cannot be decoded (RFC 9110 §14.2).
     func decodesContent(of status: Status) -> Bool { decodesContent && !(asksForRange && status == .partialContent) }
 
+    /// Returns a request, completed by the session's default fields.
     /// - Parameters:
     ///   - isForeign: true if a redirect has led to another origin than the caller's.
     ///   - contentType: the media type of the body, unless the request has a Content-Type field.
     ///   - cachePolicy: the policy to announce to intermediate caches.
     ///   - webSocket: the offer of a request that opens a WebSocket.
-    init(
+    static func make(
         _ request: Request, _ defaults: DefaultFields, isForeign: Bool, contentType: String? = nil,
         cachePolicy: Request.CachePolicy = .useProtocol, webSocket: WebSocketOffer? = nil
-    ) throws(LoadError) {
+    ) throws(LoadError) -> PreparedRequest {
+        let destination: Destination
         switch request.destination {
-        case .success(let destination): self.destination = destination
+        case .success(let found): destination = found
         case .failure(let violation): throw LoadError(violation, .preparing)
         }
-        self.request = request
         var own = request.headers
         if let contentType, !own.contains(.contentType) { own.append(.contentType, contentType) }
-        decodesContent = defaults.decodesContent(of: request)
-        asksForRange = !own.isEmpty && own.contains(.range)
-        proxyAuthorization = own.takeProxyFields() ?? (isForeign ? nil : defaults.proxyAuthorization)
-        self.webSocket = webSocket
-        // No method is called on `self`, which would copy all of it.
-        fields = defaults.completing(own, isForeign: isForeign).instructingCaches(cachePolicy)
+        let asksForRange = !own.isEmpty && own.contains(.range)
+        let proxyAuthorization = own.takeProxyFields() ?? (isForeign ? nil : defaults.proxyAuthorization)
+        // In one step: an initializer that throws would build a value, copy it, and destroy the first one.
+        return PreparedRequest(
+            request: request, destination: destination,
+            fields: defaults.completing(own, isForeign: isForeign).instructingCaches(cachePolicy),
+            proxyAuthorization: proxyAuthorization, webSocket: webSocket,
+            decodesContent: defaults.decodesContent(of: request), asksForRange: asksForRange)
     }
 
     /// Returns the request in the form for the last proxy of the route (RFC 9112 §3.2.2).

@@ -71,12 +71,11 @@ final class LoadContext: LoadHandle, ConnectionClient, @unchecked Sendable {
         decisionCaller = owner.decisionCaller
         given = decisions
         events = core.makeEvents(request, owner.isObserved)
-        let defaults = core.requestDefaults
         super.init(
-            idleLimit: request.idleTimeout.map(Self.nanoseconds) ?? defaults.idleLimit,
-            resourceLimit: request.resourceTimeout.map(Self.nanoseconds) ?? defaults.resourceLimit,
-            connectLimit: request.connectTimeout.map(Self.nanoseconds) ?? defaults.connectLimit,
-            clock: defaults.clock, holdsSession: owner.holdsSession, leaked: core.leaked)
+            idleLimit: request.idleTimeout.map(Self.nanoseconds) ?? core.requestDefaults.idleLimit,
+            resourceLimit: request.resourceTimeout.map(Self.nanoseconds) ?? core.requestDefaults.resourceLimit,
+            connectLimit: request.connectTimeout.map(Self.nanoseconds) ?? core.requestDefaults.connectLimit,
+            clock: core.requestDefaults.clock, holdsSession: owner.holdsSession, leaked: core.leaked)
     }
 
     /// Replaces the load's decisions. Called at most once, before the load begins.

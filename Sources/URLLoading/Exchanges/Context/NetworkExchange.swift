@@ -29,6 +29,8 @@ protocol NetworkExchange: Exchange {
     var isPrivatelyRouted: Bool { get }
     /// The transport of the connection.
     var transport: any Transport { get }
+    /// TLS to the server, or to a proxy that receives the requests themselves; `nil` in cleartext.
+    var tls: TLSTransport? { get }
     /// Records the failure for the metrics.
     func note(_ error: LoadError)
     /// True if the connection was authenticated, and its peer no longer accepts that authentication.
@@ -63,17 +65,15 @@ extension NetworkExchange {
 }
 
 extension NetworkExchange {
-    /// TLS to the server, or to a proxy that receives the requests themselves; `nil` in cleartext.
-    var tls: TLSTransport? { transport as? TLSTransport }
     /// True if a decision trusts the server although the certificate checks failed.
     var isForced: Bool { tls?.isForced ?? false }
     /// The digest of the certificate of the server, or of a proxy that receives the requests themselves.
     var serverDigest: String? { tls?.peerDigest }
 
     var provenance: Provenance {
-        Provenance(
-            carried: carried, hasCertificate: tls?.isIdentified ?? false, isForced: isForced,
-            server: serverDigest, source: source,
-            isPrivatelyRouted: isPrivatelyRouted)
+        let tls = tls
+        return Provenance(
+            carried: carried, hasCertificate: tls?.isIdentified ?? false, isForced: tls?.isForced ?? false,
+            server: tls?.peerDigest, source: source, isPrivatelyRouted: isPrivatelyRouted)
     }
 }

@@ -77,6 +77,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
     private(set) var carried = CarriedIdentity()
     var transport: any Transport { connection.transport }
     var source: AnswerSource { AnswerSource(connection.transport, connection.route) }
+    var tls: TLSTransport? { connection.transport as? TLSTransport }
     var isPrivatelyRouted: Bool { owner.core.routesPrivately(route) }
     func leaveConnection() { owner.core.pool.leave(connection, for: route) }
     func note(_ error: LoadError) { record?.error = error }

@@ -33,7 +33,7 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
         owner = load
         requestTime = load.core.cache?.now() ?? 0
         self.url = url
-        load.handle.attach(connection.transport.slot)
+        load.attach(connection.slot)
         self.record = record
         guard let record else { return }
         record.lease(connection.facts, connection.route, isReused: connection.exchanges > 0)
@@ -54,6 +54,7 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
     /// The identity of this request; other requests of the load have their own.
     private(set) var carried = CarriedIdentity()
     var transport: any Transport { connection.transport }
+    var tls: TLSTransport? { connection.secure }
     var source: AnswerSource { AnswerSource(connection.transport, connection.route) }
     var isPrivatelyRouted: Bool { owner.core.routesPrivately(connection.route) }
     func note(_ error: LoadError) { record?.error = error }
@@ -61,6 +62,20 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
     /// Sends the request and waits for the head of the response.
     func start(_ request: PreparedRequest) async throws(LoadError) {
         carried = request.carried
+        // Loads that wait here hold this frame only: what few of them do has frames of its own.
+        guard isPlain(request) else { return try await startSpecially(request) }
+        record?.mark(.requestStart)
+        if try !begin(request) { try await connection.send(owner) }
+        while try !hasReceivedHead(of: request) { try await connection.fill(owner) }
+    }
+
+    /// Whether the request is complete, and the connection needs no authentication.
+    private func isPlain(_ request: PreparedRequest) -> Bool {
+        request.authenticationHandshake == nil && request.webSocket == nil && !connection.isForwarded
+    }
+
+    @inline(never)
+    private func startSpecially(_ request: PreparedRequest) async throws(LoadError) {
         if request.authenticationHandshake != nil || connection.forwarder?.login?.opensConnections == true {
             try await open(request)
         } else {
@@ -72,24 +87,14 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
     /// `HTTPExchange+AuthenticationHandshake`.
     var hasLostAuthentication = false
 
+    /// Adds what depends on the connection to the request, sends it, and waits for the head of the response.
     func send(_ request: PreparedRequest) async throws(LoadError) {
         record?.mark(.requestStart)
-        guard request.webSocket == nil, connection.forwarder?.login == nil else { return try await complete(request) }
-        try await transmit(request)
-    }
-
-    /// Adds what depends on the connection to the request, and sends it.
-    @inline(never)
-    private func complete(_ request: PreparedRequest) async throws(LoadError) {
         var request = request
         if let offer = request.webSocket { handshake = try offer.complete(&request, isHTTP2: false) }
         if let forwarder = connection.forwarder, forwarder.login != nil {
             try await request.prove(to: forwarder, owner)
         }
-        try await transmit(request)
-    }
-
-    private func transmit(_ request: PreparedRequest) async throws(LoadError) {
         if try !begin(request) { try await connection.send(owner) }
         while try !hasReceivedHead(of: request) { try await connection.fill(owner) }
     }
@@ -177,7 +182,7 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
         guard !isReleased else { return }
         setUnread(false)
         isReleased = true
-        owner.handle.detach(connection.transport.slot)
+        owner.detach(connection.slot)
         connection.stopSending()
         if !body.hasEnded { discardBuffered() }
         body.end()
@@ -194,7 +199,7 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
         setUnread(false)
         isReleased = true
         body.end()
-        owner.handle.detach(connection.transport.slot)
+        owner.detach(connection.slot)
         endRecord()
         owner.core.pool.surrender(connection)
         tls?.stopAsking()

@@ -3,6 +3,7 @@
 // Loads http and https: prepares the request, runs one exchange on a connection, and repeats it on a fresh connection
 // if an idle one was stale.
 
+import URLLoadingIO
 import URLLoadingWire
 
 struct HTTPHandler: DirectHandler {
@@ -30,10 +31,20 @@ struct HTTPHandler: DirectHandler {
             // Lowest connection id that counts as fresh after a stale-connection retry.
             var firstFreshID = Int.min
             while true {
-                let request = try await prepare(hop, for: load, retries, &authentication)
+                let request: PreparedRequest
+                if canPrepareAtOnce(hop, load, authentication) {
+                    request = try prepareAtOnce(hop, for: load)
+                } else {
+                    request = try await prepareWaiting(hop, for: load, retries, &authentication)
+                }
                 record = load.events?.begin(request)
-                let least = retries.wantsFresh ? firstFreshID : nil
-                let exchange = try await lease(request, for: load, since: least, record, hop, &authentication)
+                let exchange: any NetworkExchange
+                if !retries.wantsFresh, let idle = try leaseIdle(request, for: load, record) {
+                    exchange = idle
+                } else {
+                    let least = retries.wantsFresh ? firstFreshID : nil
+                    exchange = try await lease(request, for: load, since: least, record, hop, &authentication)
+                }
                 if !retries.wantsFresh { firstFreshID = Connector.next }
                 record = nil
                 if let error = await failure(of: exchange, request) {
@@ -97,17 +108,14 @@ struct HTTPHandler: DirectHandler {
         load.core.strictTransport?.receive(head, from: request.destination, isForced: exchange.isForced)
     }
 
-    /// Prepares the request for one attempt: with a body that is opened anew, credentials and cookies. Returns without
-    /// suspending if the request has no body, the session has no credentials, and the cookie store is loaded.
+    /// Whether the request has no body, the session no credentials, and the cookie store is loaded.
     @inline(never)
-    private static func prepare(
-        _ hop: Hop, for load: LoadContext, _ retries: RetryPlan, _ authentication: inout RequestAuthentication?
-    ) async throws(LoadError) -> PreparedRequest {
+    private static func canPrepareAtOnce(
+        _ hop: Hop, _ load: LoadContext, _ authentication: RequestAuthentication?
+    ) -> Bool {
         let core = load.core
-        guard hop.request.body == nil, authentication == nil, !core.authenticator.isInUse,
-            core.cookies?.store.isReady != false
-        else { return try await prepareWaiting(hop, for: load, retries, &authentication) }
-        return try prepareAtOnce(hop, for: load)
+        return hop.request.body == nil && authentication == nil && !core.authenticator.isInUse
+            && core.cookies?.store.isReady != false
     }
 
     /// Prepares a request that has no body and no credentials, with the cookies of a store that is loaded.
@@ -146,7 +154,7 @@ struct HTTPHandler: DirectHandler {
 
     @inline(never)
     private static func prepareWithoutBody(_ hop: Hop, for load: LoadContext) throws(LoadError) -> PreparedRequest {
-        try PreparedRequest(
+        try PreparedRequest.make(
             hop.request, load.core.defaultFields, isForeign: hop.isForeign, cachePolicy: cachePolicy(hop, load),
             webSocket: hop.purpose.webSocketOffer)
     }
@@ -167,7 +175,7 @@ struct HTTPHandler: DirectHandler {
             try await connect(hop, for: load)
             body = try await load.demandBody(hop, retries.cause)
         }
-        var prepared = try PreparedRequest(
+        var prepared = try PreparedRequest.make(
             hop.request, load.core.defaultFields, isForeign: hop.isForeign, contentType: body.contentType,
             cachePolicy: cachePolicy(hop, load))
         if retries.dropsExpectation { prepared.dropExpectation() }
@@ -184,9 +192,22 @@ struct HTTPHandler: DirectHandler {
         else { return }
         var request = hop.request
         request.body = nil
-        let prepared = try PreparedRequest(request, load.core.defaultFields, isForeign: hop.isForeign)
+        let prepared = try PreparedRequest.make(request, load.core.defaultFields, isForeign: hop.isForeign)
         var authentication = load.core.authenticator.isInUse ? try await authentication(hop, for: load, prepared) : nil
         try await lease(prepared, for: load, since: nil, nil, hop, &authentication).release()
+    }
+
+    /// Leases an idle connection without a wait, the usual case; nil if there is none, or if the lease must be decided
+    /// by `lease`.
+    @inline(never)
+    private static func leaseIdle(
+        _ request: PreparedRequest, for load: LoadContext, _ record: TransactionRecord?
+    ) throws(LoadError) -> (any NetworkExchange)? {
+        guard load.core.proxies.isDirect, request.webSocket == nil else { return nil }
+        let wanted = wanted(request, load, since: nil, record)
+        let route = complete(request.destination.route, for: request, load, wanted.access)
+        guard let connection = load.core.pool.leaseIdle(route, inHTTP1: request.asksUpgrade) else { return nil }
+        return try exchange(on: .own(connection), request, over: route, wanted, load)
     }
 
     /// Leases a connection over the first usable proxy or directly. A load that connects directly does not hold the
@@ -236,24 +257,26 @@ struct HTTPHandler: DirectHandler {
         on leased: LeasedConnection, _ request: PreparedRequest, over route: Route, _ wanted: ConnectionRequest,
         _ load: LoadContext
     ) throws(LoadError) -> any NetworkExchange {
-        let pool = load.core.pool
-        let monitor = load.core.configuration.networkMonitor
         switch leased {
         case .own(let connection):
-            if connection.exchanges > 0, let refusal = wanted.access.refusal(of: connection.transport, monitor) {
-                pool.giveBack(connection, reusable: connection.isReusable)
+            if connection.exchanges > 0, let refusal = refusal(of: connection.transport, wanted, load) {
+                load.core.pool.giveBack(connection, reusable: connection.isReusable)
                 throw refusal
             }
             return HTTPExchange(connection, load, request.request.url, wanted.record)
         case .shared(let connection):
-            if connection.places.streamsBegun > 0,
-                let refusal = wanted.access.refusal(of: connection.transport, monitor)
-            {
-                pool.leave(connection)
+            if connection.places.streamsBegun > 0, let refusal = refusal(of: connection.transport, wanted, load) {
+                load.core.pool.leave(connection)
                 throw refusal
             }
             return HTTP2Exchange(connection, load, request, over: route, wanted.record)
         }
+    }
+
+    private static func refusal(
+        of transport: any Transport, _ wanted: ConnectionRequest, _ load: LoadContext
+    ) -> LoadError? {
+        wanted.access.refusal(of: transport, load.core.configuration.networkMonitor)
     }
 
     /// Completes the route by everything that must keep connections apart: tunnel, trust, login and traffic class.

@@ -52,7 +52,7 @@ enum StoringPlan {
         // §5.2.2.3: a response with must-understand may be stored if its status is understood.
         let isUnderstood = control.flags.contains(.mustUnderstand) && !head.status.reasonPhrase.isEmpty
         guard !control.flags.contains(.noStore) || isUnderstood,
-            !CacheControl(query.request.headers).flags.contains(.noStore)
+            query.request.headers.isEmpty || !CacheControl(query.request.headers).flags.contains(.noStore)
         else { return false }
         return head.status.isHeuristicallyCacheable || control.maxAge != nil || head.headers.contains(.expires)
             || control.flags.contains(.public) || control.flags.contains(.private)

@@ -10,13 +10,15 @@ import URLLoadingWire
 /// credentials must not serve another user.
 struct Route: Hashable, Sendable, CustomStringConvertible {
     private let sharedOrigin: SharedOrigin
-    let proxyChain: ProxyChain
+    /// What most routes have nothing of: one reference, because a route is copied several times in each load.
+    private var special: Special?
+    var proxyChain: ProxyChain { special?.proxyChain ?? .direct }
     /// The trust decision for its peers: the generation of the session's TLS settings, and the decision of the load.
     var trust = Trust()
     /// For ftp: the login and the security of its connections, which no other login may use.
     var ftp: FTPKey? {
-        get { owner?.ftp }
-        set { setOwner(ConnectionOwner(ftp: newValue, identity: identity)) }
+        get { special?.ftp }
+        set { special = Special(proxyChain: proxyChain, ftp: newValue, identity: identity) }
     }
     /// The connection carries another protocol than HTTP in the end, so proxies open a tunnel (RFC 6455 §4.1).
     var isTunneled = false
@@ -29,31 +31,38 @@ struct Route: Hashable, Sendable, CustomStringConvertible {
     /// The login that connections are authenticated as, for schemes that authenticate a connection instead of a
     /// request; see `Login.opensConnections`.
     var identity: Identity? {
-        get { owner?.identity }
-        set { setOwner(ConnectionOwner(ftp: ftp, identity: newValue)) }
+        get { special?.identity }
+        set { special = Special(proxyChain: proxyChain, ftp: ftp, identity: newValue) }
     }
 
-    /// The login that owns the connection, for ftp or for a scheme that authenticates connections: one reference,
-    /// because most routes have none, and a route is copied several times in each load.
-    private final class ConnectionOwner: Hashable, Sendable {
+    /// The proxies, and the login that owns the connection, for ftp or for a scheme that authenticates connections.
+    private final class Special: Hashable, Sendable {
+        let proxyChain: ProxyChain
         let ftp: FTPKey?
         let identity: Identity?
 
-        init(ftp: FTPKey?, identity: Identity?) { (self.ftp, self.identity) = (ftp, identity) }
+        /// - Returns: nil for a direct route without a login.
+        init?(proxyChain: ProxyChain, ftp: FTPKey? = nil, identity: Identity? = nil) {
+            (self.proxyChain, self.ftp, self.identity) = (proxyChain, ftp, identity)
+            if proxyChain.isDirect && ftp == nil && identity == nil { return nil }
+        }
 
-        static func == (first: ConnectionOwner, second: ConnectionOwner) -> Bool {
-            first === second || (first.ftp == second.ftp && first.identity == second.identity)
+        var isForOneLoad: Bool {
+            identity?.login.isForOneLoad == true
+                || proxyChain.proxies.contains { $0.login?.opensConnections == true && $0.login?.isForOneLoad == true }
+        }
+
+        static func == (first: Special, second: Special) -> Bool {
+            first === second
+                || (first.proxyChain == second.proxyChain && first.ftp == second.ftp
+                    && first.identity == second.identity)
         }
 
         func hash(into hasher: inout Hasher) {
+            hasher.combine(proxyChain)
             hasher.combine(ftp)
             hasher.combine(identity)
         }
-    }
-    private var owner: ConnectionOwner?
-
-    private mutating func setOwner(_ owner: ConnectionOwner) {
-        self.owner = owner.ftp == nil && owner.identity == nil ? nil : owner
     }
 
     struct Identity: Hashable, Sendable {
@@ -63,10 +72,7 @@ struct Route: Hashable, Sendable, CustomStringConvertible {
     }
 
     /// A connection authenticated with a one-load credential is not reused.
-    var isForOneLoad: Bool {
-        identity?.login.isForOneLoad == true
-            || proxyChain.proxies.contains { $0.login?.opensConnections == true && $0.login?.isForOneLoad == true }
-    }
+    var isForOneLoad: Bool { special?.isForOneLoad == true }
 
     /// Whether the origin or a proxy is authenticated by TLS.
     var isProven: Bool { origin.isSecure || proxyChain.proxies.contains { $0.kind == .https } }
@@ -84,7 +90,8 @@ struct Route: Hashable, Sendable, CustomStringConvertible {
 
     init(origin: SharedOrigin, proxyChain: ProxyChain = .direct, isMoved: Bool = false) {
         sharedOrigin = origin
-        self.proxyChain = proxyChain
+        // Without proxies, the usual case, nothing is allocated.
+        special = proxyChain.isDirect ? nil : Special(proxyChain: proxyChain)
         self.isMoved = isMoved
     }
 
@@ -94,7 +101,7 @@ struct Route: Hashable, Sendable, CustomStringConvertible {
     func hash(into hasher: inout Hasher) {
         hasher.combine(sharedOrigin)
         hasher.combine(trust.group)
-        if let owner { hasher.combine(owner) }
+        if let special { hasher.combine(special) }
     }
 
     /// The proxy that forwards the requests; `nil` if the origin receives them, directly or through a tunnel.
