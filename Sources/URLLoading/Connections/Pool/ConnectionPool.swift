@@ -13,11 +13,8 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
     let connector: Connector
     private let clock: LoopClock
     let ftp: FTPPool
-    /// Buffers of idle connections, given to the next leased connection. Guarded by the lock of the state, so that they
-    /// cost no lock of their own.
     private struct Guarded: Sendable {
         var pool: PoolState<HTTP1Connection>
-        var spare: [ChunkStorage] = []
         /// The HTTP/2 connections, each shared by several streams.
         var shared: Sharing
 
@@ -29,12 +26,6 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
 
         /// Whether there may be more idle connections than are kept, which takes a search to know.
         var mayBeOverfull: Bool { shared.connectionCount + pool.idleCount > pool.maximumIdle }
-
-        /// Prepares an idle connection for its next exchange.
-        mutating func awaken(_ connection: HTTP1Connection, for route: Route) {
-            connection.wake(with: &spare)
-            if connection.route != route { connection.route = route }
-        }
 
         /// Removes and returns the connection that has been idle for longest.
         mutating func takeOldestIdle() -> LeasedConnection? {
@@ -49,7 +40,6 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
         }
     }
     let versions: Configuration.HTTPVersions
-    private static let maximumSpare = 16
     let anchor = Anchor<ConnectionPool>.Weak()
     private let isReaperScheduled = Atomic<Bool>(false)
 
@@ -107,7 +97,7 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
     private func leaseNow(_ route: Route) -> PoolState<HTTP1Connection>.Lease {
         state.withLock { state in
             let lease = state.pool.lease(route, makeWaiter: Self.makeWaiter)
-            if case .use(let connection) = lease { state.awaken(connection, for: route) }
+            if case .use(let connection) = lease, connection.route != route { connection.route = route }
             return lease
         }
     }
@@ -119,7 +109,7 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
         while true {
             let idle = state.withLock { state in
                 let idle = state.pool.leaseIdle(route)
-                if let idle { state.awaken(idle, for: route) }
+                if let idle, idle.route != route { idle.route = route }
                 return idle
             }
             guard let idle, !idle.isClean else { return idle }
@@ -129,11 +119,9 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
 
     func giveBack(_ connection: HTTP1Connection, reusable: Bool) {
         let now = clock.coarseNow()
-        let buffer = reusable ? connection.releaseBuffers() : nil
+        if reusable { connection.releaseBuffers() }
         let (consequence, mayBeOverfull) = state.withLock { state in
-            if let buffer, state.spare.count < Self.maximumSpare { state.spare.append(buffer) }
             let consequence = state.pool.giveBack(connection, connection.route, reusable: reusable, now: now)
-            if case .use(let connection)? = consequence.wake?.turn { connection.wake(with: &state.spare) }
             return (consequence, state.mayBeOverfull)
         }
         act(on: consequence)

@@ -59,7 +59,7 @@ final class HTTP1Connection: @unchecked Sendable {
     var hasReceived = false
 
     /// Fits heads and small bodies; for large ones the buffer grows to the largest size within two reads.
-    private static let smallestBuffer = 16 * 1024
+    private static let smallestBuffer = ReadBuffers.small.size
     private static let largestBuffer = 256 * 1024
 
     init(_ transport: any Transport, _ route: Route, _ identifier: Int, _ configuration: Configuration) {
@@ -89,17 +89,15 @@ final class HTTP1Connection: @unchecked Sendable {
     /// Whether the protocol allows another exchange.
     var isReusable: Bool { codec.reuse == .yes && unread.isEmpty && !sawEnd && !isCut }
 
-    /// Prepares the connection for being idle, and releases memory. Returns the buffer if another connection can use
-    /// it.
-    func releaseBuffers() -> ChunkStorage? {
+    /// Prepares the connection for being idle, and releases memory.
+    func releaseBuffers() {
         endGathering()
         sending.releaseBuffer(keeping: Self.smallestBuffer)
-        let isPlain = capacity == Self.smallestBuffer && isKnownUniquelyReferenced(&storage)
         capacity = Self.smallestBuffer
-        defer { storage = nil }
+        guard unread.isEmpty else { return }
+        if isKnownUniquelyReferenced(&storage), let storage { ReadBuffers.small.giveBack(storage) }
         // Offsets into the released buffer have no meaning in the next one.
-        if unread.isEmpty { unread = 0..<0 }
-        return isPlain && unread.isEmpty ? storage : nil
+        (storage, unread) = (nil, 0..<0)
     }
 
     /// Returns the bytes that were received and not consumed, for the new owner of the transport.
@@ -109,8 +107,6 @@ final class HTTP1Connection: @unchecked Sendable {
         guard let storage, !unread.isEmpty else { return nil }
         return Chunk(storage: storage, range: unread)
     }
-
-    func wake(with spare: inout [ChunkStorage]) { if storage == nil { storage = spare.popLast() } }
 
     // MARK: Receiving
 
@@ -391,7 +387,8 @@ final class HTTP1Connection: @unchecked Sendable {
             }
         }
         // The codec bounds the unconsumed bytes, and thereby the size of this buffer.
-        let new = ChunkStorage(capacity: max(capacity, unread.count * 2))
+        let needed = max(capacity, unread.count * 2)
+        let new = needed == Self.smallestBuffer ? ReadBuffers.small.take() : ChunkStorage(capacity: needed)
         if let storage { new.base.copyMemory(from: storage.base + unread.lowerBound, byteCount: unread.count) }
         unread = 0..<unread.count
         storage = new

@@ -150,7 +150,7 @@ extension WebSocketDriver {
                 receivedInTurn.add(count, ordering: .relaxed)
                 receivedCount.add(Int64(count), ordering: .relaxed)
             case .blocked(let interest):
-                input?.releaseBuffer(.shared)
+                input?.releaseBuffer(.large)
                 return .blocked(interest)
             case .end: return .moved
             }
@@ -158,7 +158,7 @@ extension WebSocketDriver {
     }
 
     private func receive(from transport: any Transport, atMost most: Int) -> Progress {
-        guard var room = input?.room(.shared) else { return .end }
+        guard var room = input?.room(.large) else { return .end }
         if room.count > most { room = UnsafeMutableRawBufferPointer(rebasing: room[..<most]) }
         do throws(IOFailure) {
             let progress = try transport.read(into: room)
@@ -185,7 +185,7 @@ extension WebSocketDriver {
         case .close(let close):
             let moment = closeDeadline
             state.withLock { $0.receivedClose(close, until: moment) }
-            input?.drop(.shared)
+            input?.drop(.large)
             _ = pump()
             settle()
             return false
@@ -212,8 +212,8 @@ extension WebSocketDriver {
     /// Drops bytes before the end of the connection, after both sides have sent their close frames.
     /// - Returns: false if no bytes have arrived.
     private func discard(from transport: any Transport, _ reads: inout Int) -> Bool {
-        let buffer = WebSocketBuffers.shared.take()
-        defer { WebSocketBuffers.shared.giveBack(buffer) }
+        let buffer = ReadBuffers.large.take()
+        defer { ReadBuffers.large.giveBack(buffer) }
         while reads > 0 {
             reads -= 1
             let progress = try? transport.read(into: buffer.room(from: 0))

@@ -151,7 +151,7 @@ final class WebSocketDriver: LoadListener, StopListener, @unchecked Sendable {
         for slot in settlement.waking { slot.wake() }
         guard settlement.ends else { return }
         settlement.transport?.close()
-        input?.drop(.shared)
+        input?.drop(.large)
         (input, output, deflater) = (nil, nil, nil)
         context.end(state.withLock { $0.outcome?.error })
         for slot in state.withLock({ $0.over() }) { slot.wake() }
@@ -195,7 +195,7 @@ final class WebSocketDriver: LoadListener, StopListener, @unchecked Sendable {
         let error = LoadError(violation, .receiving).at(url)
         let moment = closeDeadline
         state.withLock { $0.fail(error, WebSocketClose.Code(violation), until: moment) }
-        input?.drop(.shared)
+        input?.drop(.large)
         _ = pump()
         settle()
     }

@@ -4,7 +4,6 @@
 // one when there is something to read.
 
 import FoundationEssentials
-import Synchronization
 import URLLoadingIO
 import URLLoadingWire
 
@@ -99,7 +98,7 @@ struct WebSocketInput {
     // MARK: The buffer
 
     /// Returns the free space to read into. The caller calls `received` if bytes were read.
-    mutating func room(_ buffers: WebSocketBuffers) -> UnsafeMutableRawBufferPointer {
+    mutating func room(_ buffers: ReadBuffers) -> UnsafeMutableRawBufferPointer {
         if isKnownUniquelyReferenced(&storage), let storage {
             if unread.isEmpty { unread = 0..<0 }
             if storage.capacity - unread.upperBound >= Self.leastRoom { return storage.room(from: unread.upperBound) }
@@ -125,7 +124,7 @@ struct WebSocketInput {
     mutating func leave() { mayHoldMore = true }
 
     /// Releases the buffer of an idle socket.
-    mutating func releaseBuffer(_ buffers: WebSocketBuffers) {
+    mutating func releaseBuffer(_ buffers: ReadBuffers) {
         guard unread.isEmpty else {
             // An incomplete frame header does not keep a large buffer.
             guard unread.count <= 256, let old = storage, old.capacity > 256 else { return }
@@ -140,30 +139,15 @@ struct WebSocketInput {
     }
 
     /// Discards all received bytes.
-    mutating func drop(_ buffers: WebSocketBuffers) {
+    mutating func drop(_ buffers: ReadBuffers) {
         message = Data()
         unread = 0..<0
         giveBack(buffers)
         mayHoldMore = false
     }
 
-    private mutating func giveBack(_ buffers: WebSocketBuffers) {
+    private mutating func giveBack(_ buffers: ReadBuffers) {
         if isKnownUniquelyReferenced(&storage), let storage { buffers.giveBack(storage) }
         storage = nil
-    }
-}
-
-/// A pool of buffers that sockets share.
-final class WebSocketBuffers: Sendable {
-    static let shared = WebSocketBuffers()
-    private let spare = Lock<[ChunkStorage]>([])
-    private static let size = 256 * 1024
-    private static let most = 8
-
-    func take() -> ChunkStorage { spare.withLock { $0.popLast() } ?? ChunkStorage(capacity: Self.size) }
-
-    func giveBack(_ storage: ChunkStorage) {
-        guard storage.capacity == Self.size else { return }
-        spare.withLock { if $0.count < Self.most { $0.append(storage) } }
     }
 }
