@@ -86,6 +86,9 @@ struct Contender {
         ]
         + ["hit", "miss", "each", "store", "disk-hit", "disk-store"].map {
             Contender(name: $0, executable: "ours", environment: ["OURS_CACHE": $0])
+        }
+        + ["hit", "disk-hit"].map {
+            Contender(name: "before-" + $0, executable: "ours-before", environment: ["OURS_CACHE": $0])
         } + [Contender(name: "cookies", executable: "ours", environment: ["OURS_SHAPE": "cookies"])]
 
     static let directory = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()

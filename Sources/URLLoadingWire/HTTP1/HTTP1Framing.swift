@@ -93,9 +93,9 @@ struct HTTP1ConnectionOptions: Equatable {
                 case 5 where value.matches("close", in: element): found.close = true
                 case 10 where value.matches("keep-alive", in: element): found.keepAlive = true
                 case 7 where value.matches("upgrade", in: element): found.upgrade = true
-                case 14 where value.matches("content-length", in: element),
-                    17 where value.matches("transfer-encoding", in: element), 4 where value.matches("host", in: element):
-                    found.framing = true
+                case 4 where value.matches("host", in: element): found.framing = true
+                case 14 where value.matches("content-length", in: element): found.framing = true
+                case 17 where value.matches("transfer-encoding", in: element): found.framing = true
                 default: break
                 }
             }

@@ -94,6 +94,8 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
         }
     }
 
+    // Not inlined: what an async function calls in place becomes a part of its frame.
+    @inline(never)
     private func leaseNow(_ route: Route) -> PoolState<HTTP1Connection>.Lease {
         state.withLock { state in
             let lease = state.pool.lease(route, makeWaiter: Self.makeWaiter)

@@ -31,12 +31,7 @@ struct HTTPHandler: DirectHandler {
             // Lowest connection id that counts as fresh after a stale-connection retry.
             var firstFreshID = Int.min
             while true {
-                let request: PreparedRequest
-                if canPrepareAtOnce(hop, load, authentication) {
-                    request = try prepareAtOnce(hop, for: load)
-                } else {
-                    request = try await prepareWaiting(hop, for: load, retries, &authentication)
-                }
+                let request = try await prepare(hop, for: load, retries, &authentication)
                 record = load.events?.begin(request)
                 let exchange: any NetworkExchange
                 if !retries.wantsFresh, let idle = try leaseIdle(request, for: load, record) {
@@ -108,14 +103,17 @@ struct HTTPHandler: DirectHandler {
         load.core.strictTransport?.receive(head, from: request.destination, isForced: exchange.isForced)
     }
 
-    /// Whether the request has no body, the session no credentials, and the cookie store is loaded.
+    /// Prepares the request for one attempt: with a body that is opened anew, credentials and cookies. Returns without
+    /// suspending if the request has no body, the session has no credentials, and the cookie store is loaded.
     @inline(never)
-    private static func canPrepareAtOnce(
-        _ hop: Hop, _ load: LoadContext, _ authentication: RequestAuthentication?
-    ) -> Bool {
+    private static func prepare(
+        _ hop: Hop, for load: LoadContext, _ retries: RetryPlan, _ authentication: inout RequestAuthentication?
+    ) async throws(LoadError) -> PreparedRequest {
         let core = load.core
-        return hop.request.body == nil && authentication == nil && !core.authenticator.isInUse
-            && core.cookies?.store.isReady != false
+        guard hop.request.body == nil, authentication == nil, !core.authenticator.isInUse,
+            core.cookies?.store.isReady != false
+        else { return try await prepareWaiting(hop, for: load, retries, &authentication) }
+        return try prepareAtOnce(hop, for: load)
     }
 
     /// Prepares a request that has no body and no credentials, with the cookies of a store that is loaded.
