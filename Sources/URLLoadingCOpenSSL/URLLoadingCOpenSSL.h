@@ -30,7 +30,6 @@ static inline int c_SSL_CTX_set_max_proto_version(SSL_CTX *context, int version)
     return (int)SSL_CTX_set_max_proto_version(context, version);
 }
 static inline void c_SSL_CTX_set_mode(SSL_CTX *context, long mode) { SSL_CTX_set_mode(context, mode); }
-static inline void c_SSL_CTX_set_read_ahead(SSL_CTX *context, int on) { SSL_CTX_set_read_ahead(context, on); }
 static inline void c_SSL_CTX_set_session_cache_mode(SSL_CTX *context, long mode) {
     SSL_CTX_set_session_cache_mode(context, mode);
 }

@@ -53,10 +53,6 @@ package final class TLSContext: Sendable {
 
     // MARK: Shared by client and server
 
-    /// The buffer of a connection that receives much: records are up to 16 KB, so one call can read seven of them.
-    /// OpenSSL's own size holds one record, and suffices for small responses. The buffer is freed whenever it is empty.
-    static let largeReadBuffer = 128 * 1024
-
     static func setVersions(_ pointer: OpaquePointer, _ minimum: TLSVersion, _ maximum: TLSVersion) throws(TLSFailure) {
         guard minimum <= maximum, c_SSL_CTX_set_min_proto_version(pointer, minimum.rawValue) == 1,
             c_SSL_CTX_set_max_proto_version(pointer, maximum.rawValue) == 1
@@ -73,7 +69,6 @@ package final class TLSContext: Sendable {
             pointer,
             Int(SSL_MODE_RELEASE_BUFFERS) | Int(SSL_MODE_ENABLE_PARTIAL_WRITE)
                 | Int(SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER))
-        c_SSL_CTX_set_read_ahead(pointer, 1)
     }
 
     /// Passes the protocol list to `set` in its wire format (RFC 7301 §3.1).

@@ -13,6 +13,11 @@ final class TLSLink {
     /// write is then only the alert that reports that error to the peer.
     var failure: IOFailure?
     var hasEnded = false
+    // Accessed only under the lock of the transport; debug builds and so all tests check it with each access.
+    #if !DEBUG
+    @exclusivity(unchecked)
+    #endif
+    var ahead = TLSReadAhead()
     /// The first byte from the peer. Every TLS record type is a control character (RFC 8446 §5.1), with which no text
     /// begins.
     var firstByte: UInt8?
@@ -20,7 +25,7 @@ final class TLSLink {
     let check: TLSTrustCheck?
     let giving: TLSIdentitySelection?
 
-    /// Bytes read during one SSL call. OpenSSL keeps reading through tickets and key updates as long as they come, so a
+    /// Bytes that OpenSSL took during one SSL call. OpenSSL keeps reading through tickets and key updates as long as they come, so a
     /// peer could keep it busy for ever, beyond the reach of every timeout. A handshake's certificates are limited to
     /// 100 KB and a record to 16 KB: more than this limit without application data is an attack.
     var takenInCall = 0
@@ -124,19 +129,23 @@ final class TLSLink {
         do throws(IOFailure) {
             guard takenInCall <= Self.takenLimit
             else { throw IOFailure(.tls(TLSFailure(.other, detail: "too many records without data")), .read) }
-            switch try inner.read(into: buffer) {
-            case .moved(let count):
-                takenInCall += count
-                if firstByte == nil { firstByte = buffer.first }
-                moved.pointee = count
-                return 1
-            case .end:
-                hasEnded = true
-                return 0
-            case .blocked(let interest):
-                blocked = interest
-                BIO_set_flags(bio, BIO_FLAGS_READ | BIO_FLAGS_SHOULD_RETRY)
+            if ahead.isEmpty {
+                switch try ahead.fill(from: inner) {
+                case .moved: break
+                case .end:
+                    hasEnded = true
+                    return 0
+                case .blocked(let interest):
+                    blocked = interest
+                    BIO_set_flags(bio, BIO_FLAGS_READ | BIO_FLAGS_SHOULD_RETRY)
+                    return -1
+                }
             }
+            let count = ahead.take(into: buffer)
+            takenInCall += count
+            if firstByte == nil { firstByte = buffer.first }
+            moved.pointee = count
+            return 1
         } catch { failure = error }
         return -1
     }

@@ -211,27 +211,30 @@ package final class TLSTransport: Transport, @unchecked Sendable {
                 case .moved(let count): total += count
                 case let other:
                     guard total > 0 else { return other }
-                    chooseReadBuffer(after: total)
+                    prepareNextRead(after: total)
                     return .moved(total)
                 }
             } catch {
                 guard total > 0 else { throw error }
                 deferred = error
             }
-        } while deferred == nil && total < buffer.count && SSL_has_pending(ssl) == 1
-        chooseReadBuffer(after: total)
+        } while deferred == nil && total < buffer.count && hasBufferedBytes
+        prepareNextRead(after: total)
         return .moved(total)
     }
 
-    /// Chooses the size of the next read buffer: a large one costs more to allocate than a small response to read.
-    private func chooseReadBuffer(after count: Int) {
-        let isLarge = count >= Self.flood
-        guard isLarge != readsAhead else { return }
-        readsAhead = isLarge
-        SSL_set_default_read_buffer_len(ssl, isLarge ? TLSContext.largeReadBuffer : 0)
+    /// Whether records, or parts of one, were read from the transport and not yet returned to the reader.
+    private var hasBufferedBytes: Bool { SSL_has_pending(ssl) == 1 || !link.ahead.isEmpty }
+
+    /// After a read of a whole record or more, which others follow, the next one may read several at once, and OpenSSL
+    /// keeps its buffer from record to record; a connection that waits for a small response holds none.
+    private func prepareNextRead(after count: Int) {
+        let expectsMuch = count >= Self.flood
+        guard expectsMuch != link.ahead.expectsMuch else { return }
+        link.ahead.expectsMuch = expectsMuch
+        let change = expectsMuch ? SSL_CTRL_CLEAR_MODE : SSL_CTRL_MODE
+        SSL_ctrl(ssl, change, Int(SSL_MODE_RELEASE_BUFFERS), nil)
     }
-    private var readsAhead = false
-    /// A read of a whole record or more is followed by others.
     private static let flood = 16 * 1024
 
     package func write(_ bytes: UnsafeRawBufferPointer) throws(IOFailure) -> Progress {
@@ -280,6 +283,7 @@ package final class TLSTransport: Transport, @unchecked Sendable {
         link.takenInCall = 0
         ERR_clear_error()
         let result = call(ssl, &moved)
+        link.ahead.releaseIfEmpty()
         if result == 1 { return .moved(moved) }
         switch SSL_get_error(ssl, result) {
         case SSL_ERROR_WANT_READ, SSL_ERROR_WANT_WRITE: return .blocked(link.blocked)
@@ -341,7 +345,7 @@ package final class TLSTransport: Transport, @unchecked Sendable {
     package func hasPendingInput(askingKernel asks: Bool) -> Bool {
         lock.withLock { _ in
             guard agreed != nil, !isClosed, deferred == nil, SSL_pending(ssl) == 0 else { return true }
-            guard SSL_has_pending(ssl) == 1 || link.inner.hasPendingInput(askingKernel: asks) else { return false }
+            guard hasBufferedBytes || link.inner.hasPendingInput(askingKernel: asks) else { return false }
             var byte: UInt8 = 0
             do throws(IOFailure) {
                 if case .blocked = try perform(.read, { SSL_peek_ex($0, &byte, 1, $1) }) { return false }
@@ -355,7 +359,7 @@ package final class TLSTransport: Transport, @unchecked Sendable {
         let socketMayHoldMore = link.inner.mayHoldMore
         return lock.withLock { _ in
             // A close_notify read after data is reported only by the next read.
-            deferred != nil || SSL_has_pending(ssl) == 1 || SSL_get_shutdown(ssl) & SSL_RECEIVED_SHUTDOWN != 0
+            deferred != nil || hasBufferedBytes || SSL_get_shutdown(ssl) & SSL_RECEIVED_SHUTDOWN != 0
         } || socketMayHoldMore
     }
 
