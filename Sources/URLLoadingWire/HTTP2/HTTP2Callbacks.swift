@@ -12,7 +12,8 @@ enum HTTP2Callbacks {
         guard nghttp2_session_callbacks_new(&made) == 0, let made else { return nil }
         nghttp2_session_callbacks_set_on_begin_headers_callback(made) { _, frame, context in
             guard let frame, let codec = unmanagedCodec(context) else { return 0 }
-            codec.section = HTTP2Section(stream: frame.pointee.hd.stream_id)
+            let stream = frame.pointee.hd.stream_id
+            codec.section = HTTP2Section(stream: stream, isAwaited: codec.streams[stream] != nil)
             return 0
         }
         nghttp2_session_callbacks_set_on_header_callback(made) {
@@ -103,10 +104,12 @@ private func unmanagedCodec(_ context: UnsafeMutableRawPointer?) -> HTTP2Codec? 
 /// A head or trailer section whose fields are arriving.
 struct HTTP2Section {
     var stream: Int32 = 0
+    /// False if the stream was gone when the section began: its fields are not kept.
+    var isAwaited = false
     var status: Status?
     var headers = Headers()
     /// The size as defined in RFC 9113 §6.5.2.
     var size = 0
 
-    init(stream: Int32 = 0) { self.stream = stream }
+    init(stream: Int32 = 0, isAwaited: Bool = false) { (self.stream, self.isAwaited) = (stream, isAwaited) }
 }

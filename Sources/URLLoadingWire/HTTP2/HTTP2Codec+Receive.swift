@@ -7,7 +7,7 @@ import URLLoadingCNghttp2
 extension HTTP2Codec {
     /// Adds a field. Returns false if the message is refused.
     func receive(field name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, on stream: Int32) -> Bool {
-        guard section.stream == stream, streams[stream] != nil else { return true }
+        guard section.stream == stream, section.isAwaited else { return true }
         section.size += name.count + value.count + 32
         guard section.size <= limits.headSize else { return refuse(.headTooLarge, "RFC 9113 6.5.2", stream) }
         if name.first == UInt8(ascii: ":") {

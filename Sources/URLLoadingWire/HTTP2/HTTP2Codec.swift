@@ -22,15 +22,31 @@ import URLLoadingCNghttp2
 package final class HTTP2Codec {
     package let limits: HTTP2Limits
     let session: OpaquePointer
+    // Exclusive access follows from the one task that uses the codec at a time; release builds do not check it again
+    // with each field, debug builds and so all tests do.
+    #if !DEBUG
+    @exclusivity(unchecked)
+    #endif
     private(set) var events: [HTTP2Event] = []
+    #if !DEBUG
+    @exclusivity(unchecked)
+    #endif
     var streams: [Int32: HTTP2StreamState] = [:]
 
     /// The head or trailer section being received.
+    #if !DEBUG
+    @exclusivity(unchecked)
+    #endif
     var section = HTTP2Section()
     /// The start of the current input; body ranges are relative to it.
     var inputBase: UnsafeRawPointer?
+    #if !DEBUG
+    @exclusivity(unchecked)
+    #endif
     private var scanner = HTTP2FrameScanner()
     private var hasFailed = false
+    /// The fields of the last request.
+    private var fields = HTTP2FieldList()
 
     /// Creates the codec; its first output is the preface and the client's SETTINGS (RFC 9113 §3.4).
     package init(limits: HTTP2Limits = HTTP2Limits()) throws(WireViolation) {
@@ -165,7 +181,7 @@ package final class HTTP2Codec {
 
     /// Begins a stream and returns its id, before anything is sent.
     package func submit(_ request: HTTP2Request, hasBody: Bool) throws(WireViolation) -> Int32 {
-        let fields = try HTTP2FieldList(request)
+        try fields.set(request)
         // nghttp2 would silently drop the request.
         guard fields.size <= 65536 else { throw .local(.headTooLarge, "RFC 9113 6.5.2") }
         let number = fields.withFields { list, count in

@@ -15,8 +15,14 @@ struct HTTP2FieldList {
         var isSecret: Bool
     }
 
-    /// Creates the fields of a request; throws for fields that HTTP/1 refuses to send as well.
-    init(_ request: HTTP2Request) throws(WireViolation) {
+    /// Creates a list without fields.
+    init() {}
+
+    /// The list's buffers are used again for the next request; those of few requests are larger.
+    private static let keptBytes = 4096
+
+    /// Replaces all fields by those of a request; throws for fields that HTTP/1 refuses to send as well.
+    mutating func set(_ request: HTTP2Request) throws(WireViolation) {
         guard request.method.isValid else { throw .local(.malformedMethod, "RFC 9110 9.1") }
         // A plain CONNECT has no path and no scheme (RFC 9113 §8.5), and is not a load.
         guard request.method != .connect else { throw .local(.illegalState, "RFC 9113 8.5") }
@@ -28,6 +34,9 @@ struct HTTP2FieldList {
         let framing = try HTTP1FieldCheck.framing(
             request.framing, request.headers, unlessSet: request.method.anticipatesContent ? 0 : nil)
 
+        if bytes.capacity > Self.keptBytes { self = HTTP2FieldList() }
+        entries.removeAll(keepingCapacity: true)
+        bytes.removeAll(keepingCapacity: true)
         // One allocation each: the pseudo-header fields and those that are added here take at most this much.
         entries.reserveCapacity(request.headers.count + 7)
         bytes.reserveCapacity(request.headers.byteCount + request.path.count + host.count + 128)

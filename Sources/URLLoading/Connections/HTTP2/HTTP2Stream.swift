@@ -50,7 +50,7 @@ final class HTTP2Stream: @unchecked Sendable {
 struct HTTP2Inbox {
     var informational: [HTTP1ResponseHead] = []
     var head: HTTP1ResponseHead?
-    var chunks: [Chunk] = []
+    var chunks = ChunkQueue()
     var trailers: Headers?
     var failure: HTTP2Failure?
     /// The bytes of the request's body that were sent.
@@ -58,6 +58,35 @@ struct HTTP2Inbox {
     var hasSentAll = false
     /// The length of the response's body pieces, without framing.
     var dataCount = 0
+}
+
+/// Pieces of a body, in order. The first is held in place: most responses that share a connection have a single one.
+struct ChunkQueue: Sendable {
+    private var first: Chunk?
+    private var rest: [Chunk] = []
+    /// The number of pieces of `rest` that were taken.
+    private var taken = 0
+
+    var isEmpty: Bool { first == nil }
+    var last: Chunk? { rest.last ?? first }
+    /// All pieces, the first one first.
+    var chunks: [Chunk] { first.map { [$0] + rest[taken...] } ?? [] }
+
+    mutating func append(_ chunk: Chunk) {
+        if first == nil { first = chunk } else { rest.append(chunk) }
+    }
+
+    mutating func append(contentsOf other: ChunkQueue) {
+        if isEmpty { self = other } else { rest += other.chunks }
+    }
+
+    mutating func popFirst() -> Chunk? {
+        guard let chunk = first else { return nil }
+        first = taken < rest.count ? rest[taken] : nil
+        taken += 1
+        if taken >= rest.count { (rest, taken) = ([], 0) }
+        return chunk
+    }
 }
 
 /// The reason why a stream fails.

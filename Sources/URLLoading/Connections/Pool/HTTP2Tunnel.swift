@@ -16,9 +16,9 @@ final class HTTP2Tunnel: Transport, @unchecked Sendable {
     private let isClosed = Atomic<Bool>(false)
 
     // Used by the reading task.
-    private var chunks: [Chunk]
-    private var next = 0
-    /// The bytes taken of the next chunk.
+    private var chunks: ChunkQueue
+    /// The chunk that is being read, and the bytes taken of it.
+    private var current: Chunk?
     private var taken = 0
     /// The consumed bytes that the window has not been extended by yet.
     private var used = 0
@@ -30,8 +30,8 @@ final class HTTP2Tunnel: Transport, @unchecked Sendable {
     private static let queueSize = 128 * 1024
 
     init(
-        _ connection: HTTP2Connection, _ stream: HTTP2Stream, _ pool: ConnectionPool, received: [Chunk], hasEnded: Bool,
-        failure: HTTP2Failure?
+        _ connection: HTTP2Connection, _ stream: HTTP2Stream, _ pool: ConnectionPool, received: ChunkQueue,
+        hasEnded: Bool, failure: HTTP2Failure?
     ) {
         slot = stream.slot
         (self.connection, self.stream, self.pool) = (connection, stream, pool)
@@ -46,9 +46,9 @@ final class HTTP2Tunnel: Transport, @unchecked Sendable {
     func read(into buffer: UnsafeMutableRawBufferPointer) throws(IOFailure) -> Progress {
         var count = 0
         while count < buffer.count {
-            if next == chunks.count { take() }
-            guard next < chunks.count else { break }
-            count += copy(to: UnsafeMutableRawBufferPointer(rebasing: buffer[count...]))
+            if current == nil, chunks.isEmpty { take() }
+            guard let chunk = current ?? chunks.popFirst() else { break }
+            count += copy(chunk, to: UnsafeMutableRawBufferPointer(rebasing: buffer[count...]))
         }
         if count > 0 { return .moved(count) }
         if hasEnded { return .end }
@@ -57,7 +57,6 @@ final class HTTP2Tunnel: Transport, @unchecked Sendable {
     }
 
     private func take() {
-        (chunks, next) = ([], 0)
         guard !hasEnded, failure == nil else { return }
         let inbox = connection.take(stream, used: used, readsBody: true)
         used = 0
@@ -66,14 +65,13 @@ final class HTTP2Tunnel: Transport, @unchecked Sendable {
         failure = inbox.failure
     }
 
-    private func copy(to room: UnsafeMutableRawBufferPointer) -> Int {
-        let chunk = chunks[next]
+    private func copy(_ chunk: Chunk, to room: UnsafeMutableRawBufferPointer) -> Int {
         let count = min(room.count, chunk.count - taken)
         let start = chunk.range.lowerBound + taken
         room.copyMemory(from: chunk.storage.bytes(start..<start + count))
         taken += count
         used += count
-        if taken == chunk.count { (next, taken) = (next + 1, 0) }
+        (current, taken) = taken == chunk.count ? (nil, 0) : (chunk, taken)
         return count
     }
 
@@ -90,7 +88,9 @@ final class HTTP2Tunnel: Transport, @unchecked Sendable {
         return .moved(count)
     }
 
-    func hasPendingInput(askingKernel: Bool) -> Bool { next < chunks.count || connection.view(stream).hasUnseenEvents }
+    func hasPendingInput(askingKernel: Bool) -> Bool {
+        current != nil || !chunks.isEmpty || connection.view(stream).hasUnseenEvents
+    }
 
     // MARK: The end
 

@@ -23,6 +23,10 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
     /// The unsent part of the request; see `HTTP2Exchange+Sending`.
     var sending = HTTP2Sending()
 
+    // Exclusive access follows from the one owner; debug builds check it.
+    #if !DEBUG
+    @exclusivity(unchecked)
+    #endif
     private var body = BodyPipeline()
     var isDecoding: Bool { body.isDecoding }
     private var isReleased = false
@@ -30,8 +34,10 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
     private let wasUsed: Bool
 
     // The body's chunks that were taken from the stream.
-    private var chunks: [Chunk] = []
-    private var nextChunk = 0
+    #if !DEBUG
+    @exclusivity(unchecked)
+    #endif
+    private var chunks = ChunkQueue()
     private var used = 0
     private var answer: HTTP1ResponseHead?
     private var end: Headers?
@@ -217,7 +223,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
             traffic.receivedHead += Int64(head.headers.size)
         }
         if !inbox.chunks.isEmpty {
-            if nextChunk == chunks.count { (chunks, nextChunk) = (inbox.chunks, 0) } else { chunks += inbox.chunks }
+            chunks.append(contentsOf: inbox.chunks)
             traffic.receivedBody += Int64(inbox.dataCount)
         }
         if let trailers = inbox.trailers { end = trailers }
@@ -253,11 +259,8 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
     func binding(toProxy: Bool) -> [UInt8]? { toProxy ? nil : tls?.endPointBinding }
 
     private func piece() throws(LoadError) -> BodyPiece? {
-        if nextChunk == chunks.count, end == nil, failure == nil { _ = takeEvents() }
-        if nextChunk < chunks.count {
-            let chunk = chunks[nextChunk]
-            nextChunk += 1
-            if nextChunk == chunks.count { (chunks, nextChunk) = ([], 0) }
+        if chunks.isEmpty, end == nil, failure == nil { _ = takeEvents() }
+        if let chunk = chunks.popFirst() {
             used += chunk.count
             return .chunk(chunk)
         }
@@ -268,7 +271,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
 
     func fill(atMost most: Int) async throws(LoadError) {
         // Chunks may already have been taken while the request was sent.
-        while nextChunk == chunks.count, end == nil { try await step(readsBody: true) }
+        while chunks.isEmpty, end == nil { try await step(readsBody: true) }
     }
 
     // MARK: Tunnels (RFC 8441)
@@ -302,7 +305,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
         owner.handle.detach(stream.slot)
         endRecord()
         let tunnel = HTTP2Tunnel(
-            connection, stream, owner.core.pool, received: Array(chunks[nextChunk...]), hasEnded: end != nil,
+            connection, stream, owner.core.pool, received: chunks, hasEnded: end != nil,
             failure: failure)
         return SurrenderedConnection(transport: tunnel, received: nil, origin: route.origin)
     }
