@@ -60,7 +60,7 @@ final class HTTP1Connection: @unchecked Sendable {
 
     /// Fits heads and small bodies; for large ones the buffer grows to the largest size within two reads.
     private static let smallestBuffer = ReadBuffers.small.size
-    private static let largestBuffer = 256 * 1024
+    private static let largestBuffer = 512 * 1024
 
     init(_ transport: any Transport, _ route: Route, _ identifier: Int, _ configuration: Configuration) {
         self.transport = transport
