@@ -43,7 +43,7 @@ enum CostProgram {
         let shared = try HTTP2TestServer(.init(identity))
         let small = [UInt8](repeating: 0x61, count: 1024)
         for server in [plain, secure, full] {
-            server.route("/1k") { _ in .ok(.bytes(small)) }
+            server.route("/1k") { _ in try await late(small) }
             server.route("/stored") { _ in .ok(.bytes(small), headers: [.cacheControl: "max-age=600"]) }
             server.route("/16m") { _ in .ok(.repeated(count: 16 << 20)) }
             server.route("/sink") { _ in .ok("") }
@@ -51,12 +51,19 @@ enum CostProgram {
             server.route("/count") { [weak server] _ in .ok("\(server?.counts.stalled ?? 0)") }
             server.start()
         }
-        shared.route("/1k") { _ in .ok(.bytes(small)) }
+        shared.route("/1k") { _ in try await late(small) }
         shared.start()
         let ports = [plain.port, secure.port, shared.port, full.port].map { "\($0)" }
         // Not print, whose output would wait in a buffer.
         try FileHandle.standardOutput.write(contentsOf: Data((ports.joined(separator: ",") + "\n").utf8))
         while readLine() != nil {}
+    }
+
+    /// Answers when the client waits: whether a quick response comes before the client asks for it is the scheduler's
+    /// choice, and a wait has costs of its own.
+    private static func late(_ body: [UInt8]) async throws -> HTTPTestServer.Response {
+        try await Task.sleep(for: .microseconds(500))
+        return .ok(.bytes(body))
     }
 
     private static func run(_ scenario: CostScenario, _ count: Int, _ server: CostServer) async throws {
