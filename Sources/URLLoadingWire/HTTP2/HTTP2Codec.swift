@@ -47,6 +47,7 @@ package final class HTTP2Codec {
     private var hasFailed = false
     /// The fields of the last request.
     private var fields = HTTP2FieldList()
+    private let memory = HTTP2Memory()
 
     /// Creates the codec; its first output is the preface and the client's SETTINGS (RFC 9113 §3.4).
     package init(limits: HTTP2Limits = HTTP2Limits()) throws(WireViolation) {
@@ -56,7 +57,10 @@ package final class HTTP2Codec {
             throw Self.noMemory
         }
         defer { nghttp2_option_del(options) }
-        guard nghttp2_session_client_new2(&made, callbacks, nil, options) == 0, let made else { throw Self.noMemory }
+        var functions = memory.functions
+        guard nghttp2_session_client_new3(&made, callbacks, nil, options, &functions) == 0, let made else {
+            throw Self.noMemory
+        }
         session = made
         nghttp2_session_set_user_data(session, Unmanaged.passUnretained(self).toOpaque())
         guard submitSettings() else { throw Self.noMemory }
