@@ -25,9 +25,9 @@ final class TLSLink {
     let check: TLSTrustCheck?
     let giving: TLSIdentitySelection?
 
-    /// Bytes that OpenSSL took during one SSL call. OpenSSL keeps reading through tickets and key updates as long as they come, so a
-    /// peer could keep it busy for ever, beyond the reach of every timeout. A handshake's certificates are limited to
-    /// 100 KB and a record to 16 KB: more than this limit without application data is an attack.
+    /// Bytes that OpenSSL took during one SSL call. OpenSSL keeps reading through tickets and key updates as long as
+    /// they come, so a peer could keep it busy for ever, beyond the reach of every timeout. A handshake's certificates
+    /// are limited to 100 KB and a record to 16 KB: more than this limit without application data is an attack.
     var takenInCall = 0
     private static let takenLimit = 256 * 1024
 
