@@ -2,6 +2,7 @@
 
 import Foundation
 import Testing
+import URLLoading
 
 @testable import URLLoadingCompatibility
 
@@ -104,5 +105,14 @@ struct ValueTests {
         arguments: [0, -1, .infinity, .nan, 1e300, .leastNonzeroMagnitude])
     func times(_ seconds: TimeInterval) {
         #expect(Duration(timeout: seconds) == (seconds == .leastNonzeroMagnitude ? .nanoseconds(1) : nil))
+    }
+
+    @Test("a session keeps the connections that it may open", arguments: [(.min, 128), (6, 128), (256, 256)])
+    func idleConnections(_ limit: Int, _ kept: Int) {
+        let classic = URLSessionConfiguration.ephemeral
+        classic.httpMaximumConnectionsPerHost = limit
+        let configuration = Configuration(classic.values)
+        #expect(configuration.maximumConnectionsPerHost == max(1, limit))
+        #expect(configuration.maximumIdleConnections == kept)
     }
 }

@@ -94,6 +94,8 @@ struct Ours {
 
         var configuration = Configuration.ephemeral
         configuration.maximumConnectionsPerHost = options.places
+        // As the other clients are set: the warm-up's connections stay.
+        configuration.maximumIdleConnections = max(configuration.maximumIdleConnections, options.places)
         if String(cString: options.scenario) == "soak" { configuration.idleTimeout = .milliseconds(250) }
         // The compared configurations have no cache.
         let caching = getenv("OURS_CACHE").flatMap { Caching(rawValue: String(cString: $0)) }

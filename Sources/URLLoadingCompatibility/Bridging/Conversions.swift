@@ -115,6 +115,8 @@ extension Configuration {
         idleTimeout = Duration(timeout: values.requestTimeout)
         resourceTimeout = Duration(timeout: values.resourceTimeout)
         maximumConnectionsPerHost = max(1, values.connectionsPerHost)
+        // URLSession has no limit of idle connections: it keeps those that it may open.
+        maximumIdleConnections = max(maximumIdleConnections, maximumConnectionsPerHost)
         let fields = (values.headers ?? [:]).map { ("\($0.key.base)", "\($0.value)") }
         headers = Headers(Dictionary(fields) { first, _ in first })
         if let policy = ProxyPolicy(values.proxies) { proxyPolicy = policy }
