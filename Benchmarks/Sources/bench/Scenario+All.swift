@@ -4,7 +4,7 @@ extension Scenario {
     static let all: [Scenario] = gets + bodies + connecting + loads + programs + apis + sockets
 
     private static let gets: [Scenario] =
-        [1, 4, 16, 64, 256, 1000, 4000].map { count in
+        [1, 4, 16, 64, 256, 1_000, 4_000, 10_000].map { count in
             var scenario = get("get-\(count)", "GET 1 KB, \(count) at a time", count, 40_000)
             scenario.countsSyscalls = count == 1 || count == 64
             if count == 1 {
