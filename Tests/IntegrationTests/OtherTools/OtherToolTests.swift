@@ -123,9 +123,10 @@ struct ToolOutcome {
         code = result.code
         errors = result.errors
         output = Self.plain(result.output)
+        // `urlload` runs loads that write no common output at the same time, so their requests arrive in any order.
         let isParallel =
             words.count { $0 == "-O" } > 1
-            || !Set(words).isDisjoint(with: ["-Z", "--parallel", "--remote-name-all", "-i"])
+            || !Set(words).isDisjoint(with: ["-Z", "--parallel", "--remote-name-all", "-i", "--spider"])
         let shown = origin.requests.dropFirst(before).map { Self.request($0, line.text) }
         requests = isParallel ? shown.sorted() : Array(shown)
         files = [:]
