@@ -43,6 +43,8 @@ let package = Package(
         // C: header-only access to the system and its libraries.
         .target(name: "URLLoadingCSystem"),
         .systemLibrary(name: "URLLoadingCOpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
+        // Keeps OpenSSL usable while the process exits.
+        .target(name: "URLLoadingCExit", dependencies: ["URLLoadingCOpenSSL"]),
         .systemLibrary(name: "URLLoadingCZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
         .systemLibrary(name: "URLLoadingCBrotli", pkgConfig: "libbrotlidec", providers: [.apt(["libbrotli-dev"])]),
         .systemLibrary(name: "URLLoadingCZstd", pkgConfig: "libzstd", providers: [.apt(["libzstd-dev"])]),
@@ -61,7 +63,9 @@ let package = Package(
             swiftSettings: strict + (fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : [])),
         .target(
             name: "URLLoadingIO",
-            dependencies: ["URLLoadingCSystem", "URLLoadingCOpenSSL", "URLLoadingCSQLite", "URLLoadingCZlib"],
+            dependencies: [
+                "URLLoadingCSystem", "URLLoadingCExit", "URLLoadingCOpenSSL", "URLLoadingCSQLite", "URLLoadingCZlib",
+            ],
             swiftSettings: strict),
 
         // The main library.
@@ -142,9 +146,14 @@ let package = Package(
                 "URLLoadingCTestHome", "URLLoadingTestChildren",
             ],
             swiftSettings: strict),
+        // A program that blocks threads until its loads have ended.
+        .executableTarget(
+            name: "BlockedProgram", dependencies: ["URLLoading", "URLLoadingCompatibility"],
+            path: "Tests/BlockedProgram", swiftSettings: strict),
         .testTarget(
             name: "URLLoadingCompatibilityTests",
             dependencies: [
+                "BlockedProgram",
                 "URLLoadingCompatibility", "URLLoading", "URLLoadingTesting", "URLLoadingWire", "URLLoadingIO",
                 "URLLoadingTestSupport", "URLLoadingCTestHome", "URLLoadingTestChildren",
             ],

@@ -220,8 +220,12 @@ int csys_paths_ask(int descriptor, int kind, uint32_t sequence);
 /// -ENOBUFS if some were lost, -EMSGSIZE if one did not fit and was dropped.
 ssize_t csys_paths_receive(int descriptor, void *bytes, size_t count);
 
-/// Runs `work` when the process ends by `exit`, or by returning from `main`.
+/// Runs `work` when the process ends by `exit`, or by returning from `main`. A child made by `fork` inherits the
+/// handler but does not run it: it has none of the threads, and another thread's locks are never released there.
 void csys_at_exit(void (*work)(void));
+
+/// Writes a line to the standard error, in one piece.
+void csys_write_error(const char *line);
 
 /// Returns a variable of the environment, or null.
 const char *csys_environment(const char *name);

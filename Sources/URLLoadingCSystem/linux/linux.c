@@ -476,7 +476,30 @@ _Bool csys_folder_make(const char *path) {
     struct stat status;
     return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
 }
-void csys_at_exit(void (*work)(void)) { atexit(work); }
+
+void csys_write_error(const char *line) {
+    ssize_t written = write(STDERR_FILENO, line, strlen(line));
+    (void)written;
+}
+
+typedef struct {
+    pid_t process;
+    void (*work)(void);
+} exit_work;
+
+static void run_at_exit(int status, void *context) {
+    (void)status;
+    exit_work *work = context;
+    if (getpid() == work->process) work->work();
+}
+
+void csys_at_exit(void (*work)(void)) {
+    exit_work *registered = malloc(sizeof *registered);
+    if (!registered) return;
+    *registered = (exit_work){.process = getpid(), .work = work};
+    on_exit(run_at_exit, registered);
+}
+
 int csys_directory_sync(const char *path) {
     int descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (descriptor < 0) return -errno;

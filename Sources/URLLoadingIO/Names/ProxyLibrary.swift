@@ -44,19 +44,21 @@ package final class ProxyLibrary: Sendable {
     /// Returns libproxy's answer for a URL; `nil` if the token was stopped first, in which case the call ends on its
     /// own.
     package func proxies(for url: String, _ token: StopToken) async -> Answer? {
-        await threads.call(token) { [self] in
-            guard let factory = new() else { return .failed }
-            defer { free(factory) }
-            guard let list = ask(factory, url) else { return .failed }
-            var answers: [String] = []
-            var next = list
-            while let text = next.pointee {
-                answers.append(String(cString: text))
-                csys_free(text)
-                next += 1
-            }
-            csys_free(list)
-            return .proxies(answers)
+        await threads.call(token) { [self] in LibraryCalls.perform { answer(url) } ?? .failed }
+    }
+
+    private func answer(_ url: String) -> Answer {
+        guard let factory = new() else { return .failed }
+        defer { free(factory) }
+        guard let list = ask(factory, url) else { return .failed }
+        var answers: [String] = []
+        var next = list
+        while let text = next.pointee {
+            answers.append(String(cString: text))
+            csys_free(text)
+            next += 1
         }
+        csys_free(list)
+        return .proxies(answers)
     }
 }

@@ -122,7 +122,7 @@ package final class TicketLibrary: Sendable {
     func call(_ token: StopToken, until deadline: Int64, _ work: @escaping @Sendable () -> TicketContext.Step) async
         -> TicketContext.Step
     {
-        await threads.call(token, until: deadline, work) ?? .failed
+        await threads.call(token, until: deadline) { LibraryCalls.perform(work) ?? .failed } ?? .failed
     }
 
     func serviceName(_ service: String, _ host: String) -> OpaquePointer? {
@@ -198,12 +198,17 @@ package final class TicketLibrary: Sendable {
     }
 
     func release(_ context: inout OpaquePointer?, _ name: inout OpaquePointer?) {
-        var minor: UInt32 = 0
-        if context != nil { _ = end(&minor, &context, nil) }
-        if name != nil { _ = releaseName(&minor, &name) }
+        LibraryCalls.perform {
+            var minor: UInt32 = 0
+            if context != nil { _ = end(&minor, &context, nil) }
+            if name != nil { _ = releaseName(&minor, &name) }
+        }
     }
+
     func release(credential: inout OpaquePointer?) {
-        var minor: UInt32 = 0
-        if credential != nil { _ = releaseCredential(&minor, &credential) }
+        LibraryCalls.perform {
+            var minor: UInt32 = 0
+            if credential != nil { _ = releaseCredential(&minor, &credential) }
+        }
     }
 }

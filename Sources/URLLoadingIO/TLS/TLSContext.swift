@@ -3,6 +3,7 @@
 // A TLS configuration prepared for use: created once, kept by the caller, and used for every connection with that
 // configuration. It has its own session cache.
 
+import URLLoadingCExit
 import URLLoadingCOpenSSL
 
 package final class TLSContext: Sendable {
@@ -18,7 +19,11 @@ package final class TLSContext: Sendable {
     /// Limit of the bytes of certificates that a peer may send: work done before anything is known about the peer.
     private static let certificateBytes = 100 * 1024
 
+    /// Done before `main` by a constructor, which the linker keeps because of this reference.
+    private static let isUsableAtExit = cexit_keep_openssl()
+
     package init(_ configuration: TLSConfiguration) throws(TLSFailure) {
+        _ = Self.isUsableAtExit
         ERR_clear_error()
         let store = configuration.verification == .full ? try TrustStore.make(configuration.roots) : nil
         guard let pointer = SSL_CTX_new(TLS_client_method()) else { throw .local(.other, "SSL_CTX_new") }

@@ -86,7 +86,10 @@ enum Compiled {
     }
 
     private static func linking() throws -> [String] {
-        let modules = ["URLLoadingCompatibility", "URLLoading", "URLLoadingWire", "URLLoadingIO", "URLLoadingCSystem"]
+        let modules = [
+            "URLLoadingCompatibility", "URLLoading", "URLLoadingWire", "URLLoadingIO", "URLLoadingCSystem",
+            "URLLoadingCExit",
+        ]
         let objects = modules.flatMap { module -> [String] in
             let folder = "\(built)/\(module).build"
             let names = FileManager.default.enumerator(atPath: folder)?.compactMap { $0 as? String } ?? []
