@@ -60,6 +60,8 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
     }
 
     private let calls = CallChain()
+    /// The task of the last ping with a handler. The next ping's handler is called after it has ended.
+    private let lastPing = Lock<Task<Void, Never>?>(nil)
     private let own = Lock<(code: CloseCode, reason: Data?)>((.invalid, nil))
 
     open override var error: (any Error)? { super.error }
@@ -100,14 +102,18 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
 
     // MARK: Pings
 
-    /// Sends a ping.
+    /// Sends a ping. The handlers of several pings are called in the order of the pings.
     /// - Parameter pongReceiveHandler: called once, when the pong was received, or with a `URLError` if the socket ends
     ///   before.
     open func sendPing(pongReceiveHandler: @escaping @Sendable ((any Error)?) -> Void) {
         guard let lane else { return pongReceiveHandler(URLError.described(.cancelled)) }
-        Task {
-            let result = await attempt { try await $0.ping(timeout: nil) }
-            lane.append(.call { pongReceiveHandler(result.failure) })
+        lastPing.withLock { last in
+            let earlier = last
+            last = Task.onLoop { [self] in
+                let result = await attempt { try await $0.ping(timeout: nil) }
+                await earlier?.value
+                lane.append(.call { pongReceiveHandler(result.failure) })
+            }
         }
     }
 
@@ -130,8 +136,10 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
         let close = WebSocketClose(
             WebSocketClose.Code(rawValue: UInt16(closeCode.rawValue)),
             reason: String(decoding: reason ?? Data(), as: UTF8.self))
+        // A `cancel()` that follows at once still sends this code.
+        socket.announceClose(close)
         let earlier = calls.append(.output) {}
-        let closing = Task { _ = await socket.close(close, after: earlier) }
+        let closing = Task.onLoop { _ = await socket.close(close, after: earlier) }
         // Later messages are refused by the closed socket.
         calls.append(.output) { await closing.value }
     }

@@ -231,4 +231,47 @@ struct WebSocketRows {
             session.invalidateAndCancel()
         }
     }
+
+    @Test("the handlers of pings are called in the order of the pings, each once", arguments: [2, 20])
+    func pongOrder(count: Int) async throws {
+        try await withHTTPTestServer(serving: Self.routes) { origin in
+            for round in 0..<10 {
+                let socket = URLSession.shared.webSocketTask(with: origin.url("/echo"))
+                let order = Box<Int>()
+                let called = Counter()
+                socket.resume()
+                for number in 0..<count {
+                    socket.sendPing { _ in
+                        order.add(number)
+                        called.add()
+                    }
+                }
+                // In half of the rounds the pings end with the socket.
+                if round % 2 == 1 { socket.cancel() }
+                await called.reaches(count)
+                #expect(order.all == Array(0..<count))
+                socket.cancel()
+            }
+        }
+    }
+
+    @Test("cancel() directly after cancel(with:) sends the code of cancel(with:)")
+    func codeOfCancel() async throws {
+        let codes = Box<UInt16>()
+        try await withHTTPTestServer { origin in
+            origin.webSocket("/closed") { socket in
+                if let close = try await socket.untilClose() { codes.add(close.code.rawValue) }
+            }
+            for _ in 0..<20 {
+                let delegate = Listener()
+                let socket = delegate.session().webSocketTask(with: origin.url("/closed"))
+                socket.resume()
+                try await socket.sendPing()
+                socket.cancel(with: .policyViolation, reason: nil)
+                socket.cancel()
+            }
+            try await origin.wait { $0.open == 0 }
+        }
+        #expect(codes.all == Array(repeating: 1008, count: 20))
+    }
 }

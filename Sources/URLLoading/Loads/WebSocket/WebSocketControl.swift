@@ -28,6 +28,8 @@ struct WebSocketControl: Sendable {
     /// True once a close frame is queued or sent.
     var hasSentClose: Bool { isCloseQueued }
     private var isCloseTaken = false
+    /// The frame that a stop of the socket sends: that of the call that closes the socket, otherwise code 1001.
+    private var farewell: WebSocketClose?
 
     static let maximumPings = 64
 
@@ -41,6 +43,12 @@ struct WebSocketControl: Sendable {
         guard !isCloseQueued else { return }
         (isCloseQueued, self.close) = (true, close)
     }
+
+    /// Notes the frame of a call that closes the socket, before the call has its turn to send.
+    mutating func announceClose(_ close: WebSocketClose) { farewell = farewell ?? close }
+
+    /// Queues the last frame of a socket that is stopped.
+    mutating func queueFarewell() { queueClose(farewell ?? WebSocketClose(.goingAway)) }
 
     /// - Returns: the number of the ping; `nil` if too many are unanswered.
     mutating func queuePing() -> UInt64? {

@@ -221,7 +221,10 @@ extension WebSocketDriver {
 
     /// Sends a close frame and waits for the closing handshake; returns when the socket has released all its resources.
     func close(_ close: WebSocketClose) async {
-        let isOpen = state.withLock { $0.transport != nil || $0.isOver }
+        let isOpen = state.withLock { state in
+            state.control.announceClose(close)
+            return state.transport != nil || state.isOver
+        }
         if !isOpen { stop(.cancelled) }
         do throws(LoadError) {
             try await calling(timeout: options.closeTimeout) { (call) throws(LoadError) in

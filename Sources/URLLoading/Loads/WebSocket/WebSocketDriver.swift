@@ -80,7 +80,7 @@ final class WebSocketDriver: LoadListener, StopListener, @unchecked Sendable {
         context.handle.holdsSession.store(true, ordering: .relaxed)
         context.handle.startClock()
         core.registry.watch(context.handle)
-        Task.here { await self.open() }
+        Task.here(onLoop: core.configuration.loadsOnLoop) { await self.open() }
     }
 
     private func open() async {
@@ -131,11 +131,14 @@ final class WebSocketDriver: LoadListener, StopListener, @unchecked Sendable {
 
     // MARK: End
 
+    /// A socket ends when its holder or its peer closes it.
+    func requireEnd() {}
+
     func stopped() {
         // The peer is sent a close frame if that is possible without a wait.
         let isOpen = state.withLock { state in
             guard state.transport != nil, state.outcome == nil else { return false }
-            state.control.queueClose(WebSocketClose(.goingAway))
+            state.control.queueFarewell()
             return true
         }
         if isOpen { _ = pump() }

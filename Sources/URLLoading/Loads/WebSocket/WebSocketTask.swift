@@ -126,11 +126,16 @@ public final class WebSocketTask: Sendable, CustomStringConvertible {
         return load.ending
     }
 
+    /// Notes the close frame of a call that is about to close the socket: a stop before the call's turn sends this frame.
+    package func announceClose(_ close: WebSocketClose) {
+        load.state.withLock { $0.control.announceClose(close) }
+    }
+
     /// Closes the socket as soon as `earlier`, which sends messages, has ended; after
     /// ``WebSocketOptions/closeTimeout`` in any case, because the peer may have stopped reading.
     package func close(_ close: WebSocketClose, after earlier: Task<Void, Never>) async {
         let patience = StopToken(clock: load.clock)
-        Task {
+        Task(executorPreference: LoopPreference.current) {
             await earlier.value
             patience.stop(.cancelled)
         }
