@@ -144,11 +144,15 @@ extension LoadTask where Output == Data {
 /// The body of a task. It holds the task's handle as long as it is referenced.
 private final class TaskBody: BodySource {
     private let task: LoadTask<Data>
+    private let isClaimed = Atomic<Bool>(false)
 
     init(_ task: LoadTask<Data>) { self.task = task }
 
+    deinit { if isClaimed.load(ordering: .acquiring) { task.load.readerLeft() } }
+
     func claim() -> Bool {
         let (isClaimed, isSending) = task.load.state.withLock { ($0.claim(), $0.isSending) }
+        if isClaimed { self.isClaimed.store(true, ordering: .releasing) }
         if isSending { task.load.context.handle.wake() }
         return isClaimed
     }

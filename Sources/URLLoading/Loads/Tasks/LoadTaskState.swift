@@ -34,11 +34,20 @@ struct LoadTaskState: Sendable {
         case sequence
         /// Consumers wait for the whole body; `nil` until its first bytes have been gathered.
         case whole(Data?)
+        /// The rest of the body is read without being kept.
+        /// - Parameter error: the error of a consumer that asks for the whole body.
+        case dropped(LoadError)
         /// A download has taken over the load of a data task; the data task's controls have no effect.
         case download
     }
     private var phase = Phase.created
     private var use = BodyUse.none
+    /// True once a caller waits for the end of the load without being the body's consumer. The driver then reads the
+    /// body to its end. It keeps the bytes for a later consumer as far as a whole body may be collected, and drops them
+    /// beyond that.
+    private var mustEnd = false
+    /// The number of chunks that were asked for; tells whether a consumer reads.
+    private(set) var takes = 0
     private(set) var isSuspended = true
     private(set) var response: Response?
     /// Bytes that were read before a consumer asked for them. They are copied into one buffer, because a chunk of a few
@@ -60,6 +69,17 @@ struct LoadTaskState: Sendable {
     var outcome: Outcome? { if case .ended(let outcome) = phase { outcome } else { nil } }
     var hasBecomeDownload: Bool { if case .download = use { true } else { false } }
     private var isUnclaimed: Bool { if case .none = use { true } else { false } }
+    /// Whether the driver reads to the end of the body although no consumer has asked for it.
+    private var isReadToEnd: Bool {
+        switch use {
+        case .none, .dropped: mustEnd
+        case .sequence, .whole, .download: false
+        }
+    }
+    /// True while the load waits for the consumer of its body.
+    var waitsForReader: Bool { if case .idle = phase { true } else { false } }
+    /// True while the load waits for a consumer that no caller has announced, and a caller waits for its events.
+    var waitsForReaderWithListeners: Bool { waitsForReader && isUnclaimed && !listeners.isEmpty }
 
     enum Outcome: Sendable {
         case finished
@@ -106,14 +126,15 @@ struct LoadTaskState: Sendable {
     func demand(upTo limit: Int) -> Demand {
         switch use {
         case .whole: .read(.max)
-        case .sequence: .leave
+        case .none where mustEnd, .dropped where mustEnd: .read(.max)
+        case .sequence, .dropped: .leave
         case .none, .download: .read(max(0, limit - aheadCount))
         }
     }
 
     /// Notes that the driver waits to send, not to read. Returns false if a consumer has asked for the body meanwhile.
     mutating func beginSending() -> Bool {
-        guard isUnclaimed, case .driven = phase else { return false }
+        guard isUnclaimed, !mustEnd, case .driven = phase else { return false }
         phase = .driven(isSending: true)
         return true
     }
@@ -127,7 +148,14 @@ struct LoadTaskState: Sendable {
     ///   - readAhead: the maximum number of bytes kept before a consumer asks for the body.
     ///   - limit: the maximum length of the whole body, in bytes.
     mutating func keep(_ chunk: Chunk, readAhead: Int, limit: Int) throws(LoadError) -> Waiting {
-        guard case .whole = use else {
+        switch use {
+        case .whole: break
+        case .dropped: return Waiting()
+        case .none where mustEnd && chunk.count > limit - aheadCount:
+            (ahead, aheadCount) = (nil, 0)
+            use = .dropped(.tooLarge(limit))
+            return Waiting()
+        case .none, .sequence, .download:
             append(chunk, readAhead)
             return waiting.take { $0 == .chunk }
         }
@@ -185,6 +213,7 @@ struct LoadTaskState: Sendable {
     /// Offers the exchange to a reader, on behalf of the driver.
     mutating func leave(_ exchange: any Exchange) -> Leaving {
         if case .whole = use { return .stay }
+        if isReadToEnd { return .stay }
         if handles == 0 { return .pointless }
         phase = .idle(exchange)
         return .left
@@ -200,6 +229,36 @@ struct LoadTaskState: Sendable {
         return true
     }
 
+    /// The step that lets a load end which has no consumer of its body.
+    enum Ending: Sendable {
+        /// The caller must start a driver that reads on.
+        case drive(any Exchange)
+        /// The driver waits to send, and must be woken.
+        case wake
+        case none
+    }
+
+    /// Notes that a caller waits for the end of the load.
+    mutating func requireEnd() -> Ending {
+        mustEnd = true
+        return beginReadingToEnd()
+    }
+
+    /// Notes that the consumer of the sequence has left: every reference to the sequence is gone.
+    mutating func leaveSequence() -> Ending {
+        guard case .sequence = use else { return .none }
+        use = .dropped(.bodyUnavailable)
+        return beginReadingToEnd()
+    }
+
+    private mutating func beginReadingToEnd() -> Ending {
+        guard isReadToEnd else { return .none }
+        if isSending { return .wake }
+        guard case .idle(let exchange) = phase else { return .none }
+        phase = .driven(isSending: false)
+        return .drive(exchange)
+    }
+
     enum Taken: Sendable {
         case chunk(Chunk)
         case end
@@ -210,6 +269,7 @@ struct LoadTaskState: Sendable {
     }
 
     mutating func take(_ slot: PollSlot?) -> Taken {
+        takes &+= 1
         if case .ended(.failed(let error)) = phase, error.reason == .cancelled { return .failed(error) }
         if let chunk = takeAhead() { return .chunk(chunk) }
         switch phase {
@@ -254,6 +314,7 @@ struct LoadTaskState: Sendable {
         case .none: use = .whole(nil)
         case .whole: break
         case .sequence, .download: return .failed(.bodyUnavailable)
+        case .dropped(let error): return .failed(error)
         }
         switch phase {
         case .ended(.failed(let error)): return .failed(error)
@@ -326,7 +387,10 @@ struct LoadTaskState: Sendable {
     /// Hands the load over to a download and returns the waiters to wake, because the body is not available to them any
     /// more; `nil` if a consumer has taken the body as a sequence.
     mutating func becomeDownload() -> Waiting? {
-        if case .sequence = use { return nil }
+        switch use {
+        case .sequence, .dropped: return nil
+        case .none, .whole, .download: break
+        }
         use = .download
         return waiting.take { $0 == .end }
     }

@@ -78,6 +78,7 @@ extension TaskDriver {
         case .left:
             // A stop that arrived before the exchange was left found it owned, so its owner must end the load here.
             if stopReason != nil { stopped() }
+            watchForReader()
             return true
         }
     }
@@ -164,9 +165,27 @@ extension TaskDriver {
             switch seen {
             case .data(let data)?: return data
             case .failed(let error)?: throw error
-            case .drive(let exchange)?: Task { await continueDriving(exchange) }
+            case .drive(let exchange)?: startDriving(exchange)
             case .wait?, nil: throw LoadError(.cancelled, phase: .waiting, party: .local).at(original.url)
             }
+        }
+    }
+
+    private func startDriving(_ exchange: any Exchange) {
+        Task(executorPreference: LoopPreference.current) { await self.continueDriving(exchange) }
+    }
+
+    /// Lets the load end although its body may have no consumer: a caller waits for the end.
+    func requireEnd() { act(on: state.withLock { $0.requireEnd() }) }
+
+    /// Called when the last reference to the sequence of the body is gone.
+    func readerLeft() { act(on: state.withLock { $0.leaveSequence() }) }
+
+    private func act(on ending: LoadTaskState.Ending) {
+        switch ending {
+        case .drive(let exchange): startDriving(exchange)
+        case .wake: context.handle.wake()
+        case .none: break
         }
     }
 

@@ -12,6 +12,8 @@ import URLLoadingWire
 protocol StopListener: AnyObject, Sendable {
     /// Called once, by the task that stopped the work, after the waits of the work were woken.
     func stopped()
+    /// Called when the session refuses new work and waits for the end of this one.
+    func requireEnd()
 }
 
 /// Not final, because the context of a load is its handle and adds to it; a subclass overrides nothing.
@@ -77,6 +79,9 @@ class LoadHandle: StopToken, @unchecked Sendable {
         let last = listener.withLock { $0.take() }
         withExtendedLifetime(last) {}
     }
+
+    /// Tells the driver that the session waits for the end of the load.
+    final func requireEnd() { listener.withLock { $0 }?.requireEnd() }
 
     final override func didStop() { listener.withLock { $0 }?.stopped() }
 
