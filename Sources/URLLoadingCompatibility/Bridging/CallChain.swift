@@ -4,6 +4,7 @@
 // after another.
 
 import Synchronization
+import URLLoading
 import URLLoadingIO
 
 final class CallChain: Sendable {
@@ -19,7 +20,7 @@ final class CallChain: Sendable {
         tail.withLock { tail in
             let input = side == .output ? nil : tail.input
             let output = side == .input ? nil : tail.output
-            let task = Task {
+            let task = Task.onLoop {
                 await input?.value
                 await output?.value
                 await call()

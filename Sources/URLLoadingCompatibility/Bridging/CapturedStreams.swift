@@ -24,7 +24,7 @@ struct CapturedStreams: Sendable {
 private func blocking<Value: Sendable>(_ body: @escaping @Sendable () async -> Value) -> Value? {
     let result = Lock<Value?>(nil)
     let done = DispatchSemaphore(value: 0)
-    Task(executorPreference: Poller.shared) {
+    Task.onLoop {
         let value = await body()
         result.withLock { $0 = value }
         done.signal()
@@ -116,7 +116,7 @@ private final class CapturedOutput: OutputStream {
 
     private func finish() {
         guard let sink else { return }
-        Task { try? await sink.closeWrite() }
+        Task.onLoop { try? await sink.closeWrite() }
     }
 
     override func write(_ buffer: UnsafePointer<UInt8>, maxLength: Int) -> Int {

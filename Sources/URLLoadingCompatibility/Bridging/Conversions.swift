@@ -106,6 +106,7 @@ extension Configuration {
     init(_ values: URLSessionConfiguration.Values) {
         self = values.isEphemeral ? .ephemeral : .default
         cachesInMemory = false
+        loadsOnLoop = true
         cache = values.cache?.isPlain == true ? values.cache?.core : nil
         if !values.protocolClasses.isEmpty {
             let kinds = values.protocolClasses.compactMap { $0 as? URLProtocol.Type }

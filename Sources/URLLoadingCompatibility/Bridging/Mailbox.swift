@@ -164,7 +164,8 @@ struct Mailbox: Sendable {
         if use == .collected || missing == 0 { return true }
         // One piece is accepted before the delegate's answer, because it may be the whole body.
         guard case .open = gate else { return body.count == chunk.count }
-        return body.count + chunk.count <= Self.capacity
+        // The next piece has at most half the capacity, which is what a connection gathers of a fast body.
+        return body.count <= Self.capacity / 2
     }
 
     /// Adds a piece of a body part, which is delivered before the next part. Returns false if the load must wait.

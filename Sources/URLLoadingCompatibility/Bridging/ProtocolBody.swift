@@ -84,7 +84,7 @@ struct CollectedAnswer: Sendable {
     func keep() async throws {
         let proposed = CachedURLResponse(response: response, data: body, userInfo: nil, storagePolicy: policy)
         guard let kept = try await bridge.kept(proposed) else { return }
-        _ = await BlockingThreads.files.call(.never) { [cache, task] in cache.storeCachedResponse(kept, for: task) }
+        _ = await BlockingThreads.programs.call(.never) { [cache, task] in cache.storeCachedResponse(kept, for: task) }
     }
 }
 

@@ -36,7 +36,7 @@ enum ProtocolClasses {
     static var inOrder: [URLProtocol.Type] { state.withLock { $0.kinds.reversed() } }
 }
 
-struct ClassHandler: ProtocolHandler {
+struct ClassHandler: ProgramHandler {
     let kinds: @Sendable () -> [URLProtocol.Type]
 
     func canHandle(_ request: Request) -> Bool { choice(for: request) != nil }
@@ -55,7 +55,9 @@ struct ClassHandler: ProtocolHandler {
     }
 
     func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolResponse {
-        guard let choice = choice(for: request) else { throw URLError.described(.unsupportedURL) }
+        guard let choice = await BlockingThreads.programs.call(.never, { choice(for: request) }) ?? nil else {
+            throw URLError.described(.unsupportedURL)
+        }
         var asked = choice.asked
         if request.body?.isDemanded == true { asked.httpBodyStream = try await choice.bridge.nextStream() }
         let cached = await choice.bridge.cachedResponse(for: asked)
@@ -67,7 +69,7 @@ struct ClassHandler: ProtocolHandler {
         }
     }
 
-    private struct Choice {
+    private struct Choice: Sendable {
         let bridge: TaskBridge
         let kind: URLProtocol.Type
         let asked: URLRequest
@@ -107,6 +109,6 @@ extension TaskBridge {
 
     func cachedResponse(for request: URLRequest) async -> CachedURLResponse? {
         guard let cache = state.withLock({ $0.session })?.cache else { return nil }
-        return await BlockingThreads.files.call(.never) { cache.cachedResponse(for: request) } ?? nil
+        return await BlockingThreads.programs.call(.never) { cache.cachedResponse(for: request) } ?? nil
     }
 }

@@ -265,7 +265,7 @@ final class ProtocolRun: NSObject, URLProtocolClient, Sendable {
             return !state.isAsking
         }
         // Runs in a task of its own, because the load may end before the delegate answers.
-        if isFirst { Task { await askAll() } }
+        if isFirst { Task.onLoop { await self.askAll() } }
     }
 
     func urlProtocol(_ protocol: URLProtocol, didCancel challenge: URLAuthenticationChallenge) {

@@ -19,7 +19,7 @@ struct StreamPieces: AsyncSequence, Sendable {
 
         mutating func next() async throws -> Data? {
             let reader = reader
-            let piece = await BlockingThreads.streams.call(.never) { reader.read() }
+            let piece = await BlockingThreads.programs.call(.never) { reader.read() }
             return try piece?.get()
         }
     }
@@ -51,9 +51,4 @@ extension RequestBody {
         let pieces = StreamPieces(stream: stream)
         return .stream(length: length) { pieces }
     }
-}
-
-extension BlockingThreads {
-    /// Threads for streams only, separate from those for files: a stream may block for as long as its writer takes.
-    fileprivate static let streams = BlockingThreads(limit: 256)
 }

@@ -9,7 +9,7 @@ import URLLoadingIO
 
 extension TaskBridge {
     /// The decision shared by all tasks.
-    static let cacheDecision = Decision<CachedResponse, CacheDecision> { entry in
+    static let cacheDecision = Decision<CachedResponse, CacheDecision>.onLoop { entry in
         try await TaskBridge.current?.decide(entry) ?? .store
     }
 
@@ -33,7 +33,7 @@ extension TaskBridge {
         guard let kept = try await kept(proposed), kept.policy != .notAllowed else { return .skip }
         let (session, task) = state.withLock { ($0.session, $0.task) }
         if let cache = session?.ownCache, let task = task as? URLSessionDataTask {
-            _ = await BlockingThreads.files.call(.never) { cache.storeCachedResponse(kept, for: task) }
+            _ = await BlockingThreads.programs.call(.never) { cache.storeCachedResponse(kept, for: task) }
             return .skip
         }
         return kept === proposed ? .store : .instead(kept.core(for: entry.response.url))
@@ -70,9 +70,11 @@ enum DelegatesWithoutCaching {
     }
 }
 
-/// Presents a subclass of ``URLCache`` to the core.
+/// Presents a subclass of ``URLCache`` to the core. Its methods are code of the program and may block.
 final class SubclassCache: ForeignCache {
     private let cache: URLCache
+    /// Stores and removes in order, and begins each look-up after the changes before it.
+    private let changes = BlockingThreads(limit: 1)
 
     init(_ cache: URLCache) { self.cache = cache }
 
@@ -88,10 +90,11 @@ final class SubclassCache: ForeignCache {
                 case .givenAgain: break
                 }
             }
-            BlockingThreads.files.run { [cache] in
+            let lookUp = { @Sendable [cache] in
                 guard let task else { return answer.give(cache.cachedResponse(for: asked)) }
                 cache.getCachedResponse(for: task) { answer.give($0) }
             }
+            changes.run { BlockingThreads.programs.run(lookUp) }
         }
         return entry?.core(for: request.url)
     }
@@ -99,14 +102,19 @@ final class SubclassCache: ForeignCache {
     func store(_ entry: CachedResponse, for request: Request) {
         let (asked, task) = classic(request)
         let entry = CachedURLResponse(entry)
-        if let task {
-            cache.storeCachedResponse(entry, for: task)
-        } else {
-            cache.storeCachedResponse(entry, for: asked)
+        changes.run { [cache] in
+            if let task {
+                cache.storeCachedResponse(entry, for: task)
+            } else {
+                cache.storeCachedResponse(entry, for: asked)
+            }
         }
     }
 
-    func remove(for request: Request) { cache.removeCachedResponse(for: classic(request).0) }
+    func remove(for request: Request) {
+        let asked = classic(request).0
+        changes.run { [cache] in cache.removeCachedResponse(for: asked) }
+    }
 
     /// Returns the program's request, and its task if that is a data task.
     private func classic(_ request: Request) -> (URLRequest, URLSessionDataTask?) {

@@ -61,7 +61,7 @@ extension TaskBridge: LaneCaller {
             }
         case .becameDownload(let old, let new):
             dataDelegate?.urlSession(session, dataTask: old, didBecome: new)
-            Task { await openSpool() }
+            Task.onLoop { await self.openSpool() }
         case .becameStream(let stream):
             if let task = task as? URLSessionDataTask {
                 dataDelegate?.urlSession(session, dataTask: task, didBecome: stream)

@@ -72,7 +72,7 @@ extension TaskBridge: WebSocketSink {
 
     /// Reports the events of a stream; the end of the stream is the end of its task.
     func follow(_ stream: StreamTask) {
-        Task {
+        Task.onLoop { [self] in
             let error = await stream.ended()
             if taskDelegate != nil {
                 let metrics = stream.metrics
@@ -85,6 +85,6 @@ extension TaskBridge: WebSocketSink {
     /// Watches for better routes. This needs a netlink socket, so it happens only if there is a delegate for it.
     func watchRoutes(of stream: StreamTask) {
         guard streamDelegate != nil else { return }
-        Task { await stream.watchRoutes { self.process(.betterRoute) } }
+        Task.onLoop { await stream.watchRoutes { self.process(.betterRoute) } }
     }
 }

@@ -46,7 +46,7 @@ extension TaskBridge {
     }
 
     private func waiting(_ delay: TimeInterval) -> Task<Void, Never> {
-        Task { [weak self] in
+        Task.onLoop { [weak self] in
             do { try await Task.sleep(for: .seconds(min(delay, 1e9))) } catch { return }
             await self?.beginDelayed()
         }

@@ -26,11 +26,13 @@ extension TaskBridge {
             decisions.challenge = challengeDecision()
             return decisions
         }
-        decisions.redirect = Decision { [self] redirect in try await decide(redirect) }
-        decisions.bodyProvider = Decision { [self] demand in try await makeBody(demand) }
+        decisions.redirect = Decision.onLoop { [self] redirect in try await decide(redirect) }
+        decisions.bodyProvider = Decision.onLoop { [self] demand in try await makeBody(demand) }
         decisions.challenge = challengeDecision()
         decisions.cache = Self.cacheDecision
-        if kind == .data, mayBecomeStream { decisions.response = Decision { [self] in try await askDisposition($0) } }
+        if kind == .data, mayBecomeStream {
+            decisions.response = Decision.onLoop { [self] in try await askDisposition($0) }
+        }
         return decisions
     }
 
@@ -38,8 +40,8 @@ extension TaskBridge {
     /// their own.
     private static let ofDataTasks: Decisions = {
         var decisions = Decisions()
-        decisions.redirect = Decision { redirect in try await TaskBridge.current?.decide(redirect) ?? .follow }
-        decisions.bodyProvider = Decision { demand in
+        decisions.redirect = Decision.onLoop { redirect in try await TaskBridge.current?.decide(redirect) ?? .follow }
+        decisions.bodyProvider = Decision.onLoop { demand in
             guard let bridge = TaskBridge.current else { throw NoStream() }
             return try await bridge.makeBody(demand)
         }

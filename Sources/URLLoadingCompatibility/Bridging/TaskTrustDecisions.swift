@@ -30,7 +30,7 @@ enum TaskTrustDecisions {
                 state.entries = state.entries.filter { $0.value.delegate != nil }
                 state.limit = max(64, 2 * state.entries.count)
             }
-            let decision = Decision<Challenge, ChallengeDecision> { challenge in
+            let decision = Decision<Challenge, ChallengeDecision>.onLoop { challenge in
                 try await TaskBridge.current?.decide(challenge) ?? .performDefaultHandling
             }
             state.entries[key] = Entry(delegate: delegate, decision: decision)

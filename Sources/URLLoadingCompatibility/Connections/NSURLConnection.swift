@@ -102,8 +102,7 @@ open class NSURLConnection: NSObject, @unchecked Sendable {
             result.withLock { $0 = (data, response, error) }
             done.signal()
         }
-        // Runs on the poller's thread, because all threads of the pool may be blocked by calls like this one.
-        Task(executorPreference: Poller.shared) { task.resume() }
+        task.resume()
         done.wait()
         let (data, known, error) = result.withLock { $0 }
         response?.pointee = known

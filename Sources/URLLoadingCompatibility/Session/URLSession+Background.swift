@@ -103,7 +103,7 @@ extension URLSession {
         let adopt = { @Sendable [weak self] (transfer: BackgroundTransfer) in self?.adopt(transfer) }
         let adopted = { @Sendable [weak self] in self?.noteAdoption() ?? () }
         let finished = { @Sendable [weak self] in self?.finishEvents() ?? () }
-        Task { await transfers.adopt(adopt, adopted: adopted, finished: finished) }
+        Task.onLoop { await transfers.adopt(adopt, adopted: adopted, finished: finished) }
     }
 
     private final func finishEvents() {

@@ -12,7 +12,7 @@ extension URLSession {
     /// accepted may serve all tasks.
     static let decisions: Decisions = {
         var decisions = Decisions()
-        decisions.challenge = Decision { challenge in
+        decisions.challenge = Decision.onLoop { challenge in
             try await TaskBridge.current?.decide(challenge) ?? .performDefaultHandling
         }
         return decisions

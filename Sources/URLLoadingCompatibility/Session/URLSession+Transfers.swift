@@ -159,7 +159,7 @@ extension TaskBridge {
             cancel()
             return then(nil)
         }
-        Task {
+        Task.onLoop { [self] in
             let token = await load.cancelProducingResumeToken()
             cancel(LoadError(.cancelled, phase: .deciding, party: .local, url: original.url).with(token))
             then(token?.data)
@@ -181,7 +181,7 @@ extension TaskBridge {
         }
         // Bytes sent from here on would have to be sent again.
         load?.suspend()
-        Task {
+        Task.onLoop { [self] in
             let ticket = await upload.ticket()
             let isOver = state.withLock { state in
                 if !state.mailbox.hasEnded, let ticket { state.remainder = .ticket(ticket) }
@@ -196,7 +196,7 @@ extension TaskBridge {
     func finishUpload(_ error: LoadError?) {
         let upload = state.withLock { $0.isCanceled ? nil : $0.active?.origin.upload }
         guard let error, let upload else { return finish(error) }
-        Task {
+        Task.onLoop { [self] in
             let ticket = await upload.ticket()
             state.withLock { state in
                 if !state.isCanceled, let ticket { state.remainder = .ticket(ticket) }

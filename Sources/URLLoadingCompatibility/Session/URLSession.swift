@@ -30,9 +30,10 @@ open class URLSession: NSObject, @unchecked Sendable {
     final let isShared: Bool
     final let members: Lock<Members>
 
-    /// The core's own shared session, unless the program uses a setting that exists in the classic API only.
+    /// It has the stores of the core's shared session, but not its connections: what a connection waits for runs on the
+    /// event loop for classic loads, and in Swift's pool, which the program may block, for others.
     private static let sharedSession = URLSession(
-        shared: URLCache.isSharedReplaced ? Session(Configuration(URLSessionConfiguration.default.values)) : .shared)
+        shared: Session(Configuration(URLSessionConfiguration.default.values)))
 
     /// The shared session, with the default configuration and no delegate. It cannot be invalidated.
     open class var shared: URLSession { sharedSession }
@@ -109,9 +110,7 @@ open class URLSession: NSObject, @unchecked Sendable {
     }
 
     /// The session's cache if it is a subclass, whose methods must be called.
-    final var ownCache: URLCache? {
-        isShared && core === Session.shared ? nil : values.cache.flatMap { $0.isPlain ? nil : $0 }
-    }
+    final var ownCache: URLCache? { values.cache.flatMap { $0.isPlain ? nil : $0 } }
 
     final var delegates: Delegates { members.withLock { $0.delegates } }
 
@@ -130,7 +129,7 @@ open class URLSession: NSObject, @unchecked Sendable {
     /// Writes unsaved changes of the session's storages to their files, and closes idle connections.
     /// - Parameter completionHandler: called once, on the ``delegateQueue``.
     open func flush(completionHandler: @escaping @Sendable () -> Void) {
-        Task { [self] in
+        Task.onLoop { [self] in
             await writeOut()
             lane.append(.call(completionHandler))
         }

@@ -18,6 +18,11 @@ package final class BlockingThreads: Sendable {
     /// Synchronises growing files, one at a time, so that a slow disk delays nothing else.
     static let synchronizing = BlockingThreads(limit: 1)
 
+    /// For the program's objects that the classic API calls during a load, and that may block for as long as they like:
+    /// body streams, `URLProtocol` classes, subclasses of `URLCache`. A blocked object waits for another load, or for a
+    /// person, so these calls are not limited to a few at a time.
+    package static let programs = BlockingThreads(limit: 256)
+
     private struct State {
         var queue: [@Sendable () -> Void] = []
         var threads = 0

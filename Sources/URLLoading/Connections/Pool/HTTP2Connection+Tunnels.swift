@@ -40,7 +40,7 @@ extension HTTP2Connection {
             }
         }
         guard let reader = started else { return }
-        Task.detached { await reader.run(self) }
+        Task.detached(executorPreference: LoopPreference.current) { await reader.run(self) }
     }
 
     func endTunnel(_ stream: HTTP2Stream) {

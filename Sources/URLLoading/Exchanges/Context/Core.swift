@@ -67,7 +67,8 @@ final class Core: Sendable {
         (self.cookies, self.strictTransport) = (cookies, strictTransport)
         let pool = ConnectionPool(configuration)
         self.pool = pool
-        registry = LoadRegistry(configuration.clock) { [cache, authenticator, ended = parts.ended] in
+        registry = LoadRegistry(configuration.clock, isInPool: !configuration.loadsOnLoop) {
+            [cache, authenticator, ended = parts.ended] in
             ended()
             cache?.invalidate()
             pool.drain()

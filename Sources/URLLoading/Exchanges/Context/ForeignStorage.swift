@@ -19,7 +19,7 @@ extension SessionCache {
         }
         request.method = .get
         let limit = load.handle.idleLimit == .max ? nil : Duration.nanoseconds(load.handle.idleLimit)
-        let ending = await CallbackOutcome.run(load.handle, timeout: limit) { [request] in
+        let ending = await CallbackOutcome.run(load.handle, timeout: limit, onLoop: true) { [request] in
             await foreign.cachedResponse(for: request)
         }
         switch ending {

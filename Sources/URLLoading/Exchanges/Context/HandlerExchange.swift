@@ -20,8 +20,13 @@ final class HandlerExchange: Exchange, @unchecked Sendable {
     var isForwarded = false
     /// True if the load itself reads the body, not another handler.
     var isOutermost = false
+    private struct Receiver: Sendable {
+        let load: LoadContext
+        /// Whether the pieces are asked for on the event loop (`ProgramHandler`).
+        let onLoop: Bool
+    }
     /// The load, set when it takes the response.
-    private let receiver = Lock<LoadContext?>(nil)
+    private let receiver = Lock<Receiver?>(nil)
 
     init(
         _ response: Response, _ pieces: AnyChunkIterator?, redirect: Request? = nil,
@@ -36,22 +41,25 @@ final class HandlerExchange: Exchange, @unchecked Sendable {
     var head: HTTPHead? { response.http }
     var expectedLength: Int64? { response.expectedLength }
     var trailers: Headers { makeTrailers?() ?? Headers() }
-    var load: LoadContext? { receiver.withLock { $0 } }
+    var load: LoadContext? { receiver.withLock { $0?.load } }
 
     /// Empty, because the marks of the responses that the handler used are collected by `CollectedMarks`.
     func marks(for query: CacheQuery) -> AnswerMarks { AnswerMarks() }
 
-    func taken(by load: LoadContext) { receiver.withLock { $0 = load } }
+    func taken(by load: LoadContext, onLoop: Bool) {
+        receiver.withLock { $0 = Receiver(load: load, onLoop: onLoop) }
+    }
 
     func buffered(atMost most: Int) -> BodyPiece? {
         pending.chunk == nil && pieces == nil ? .end : pending.take(atMost: most)
     }
 
     func fill(atMost most: Int) async throws(LoadError) {
-        guard let load else { throw .bodyUnavailable }
+        guard let receiver = receiver.withLock({ $0 }) else { throw .bodyUnavailable }
+        let load = receiver.load
         if load.isSuspended { await load.handle.untilResumed() }
         guard pending.chunk == nil, let pieces else { return }
-        let pulled = await pieces.next(for: load.handle)
+        let pulled = await pieces.next(for: load.handle, onLoop: receiver.onLoop)
         if let reason = load.stopReason {
             if isOutermost { await load.handlerScope?.close() }
             throw LoadError(reason, phase: .receiving)
@@ -69,8 +77,8 @@ final class HandlerExchange: Exchange, @unchecked Sendable {
 extension AnyChunkIterator {
     /// Returns the next piece; nil at the end. The sequence is the caller's code: stopping the load cancels it, and
     /// does not wait for it.
-    fileprivate func next(for load: LoadHandle) async -> Result<Chunk?, any Error> {
-        let pulled = await CallbackOutcome.run(load) { [self] () -> Result<Chunk?, any Error> in
+    fileprivate func next(for load: LoadHandle, onLoop: Bool) async -> Result<Chunk?, any Error> {
+        let pulled = await CallbackOutcome.run(load, onLoop: onLoop) { [self] () -> Result<Chunk?, any Error> in
             do { return .success(try await next()?.chunk) } catch { return .failure(error) }
         }
         guard case .answered(let piece) = pulled else { return .failure(CancellationError()) }

@@ -52,7 +52,7 @@ extension CacheFetch {
         let refresh = LoadContext(load.core, asked.request, nil, consumer: consumer)
         refresh.handle.startClock()
         guard load.core.registry.enter(refresh.handle) else { return cache.endRefresh(key) }
-        Task(priority: .utility) { [cache, key, asked] in
+        Task(executorPreference: LoopPreference.current, priority: .utility) { [cache, key, asked] in
             await Self.refresh(asked, for: refresh, cache)
             cache.endRefresh(key)
         }

@@ -35,7 +35,7 @@ package enum BackgroundCrossing: Sendable, Equatable {
         "addressOverrides": .refused, "networkInterface": .refused, "resolver": .refused, "proxyPolicy": .refused,
         "authentication": .refused, "tls": .sent,
         "wireTap": .refused, "dial": .refused, "networkMonitor": .local, "foreignCache": .local,
-        "cacheTap": .local, "wallClock": .local, "clock": .local,
+        "loadsOnLoop": .local, "cacheTap": .local, "wallClock": .local, "clock": .local,
         // Protocol handlers are not used (checklist 118); observers observe the tasks of this process.
         "attachments": .local,
     ]

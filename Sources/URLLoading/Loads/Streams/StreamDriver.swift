@@ -93,7 +93,7 @@ final class StreamDriver: ConnectionClient, StopListener, @unchecked Sendable {
         handle.startClock()
         core.registry.watch(handle)
         guard beginning == .open, let origin else { return }
-        Task.here { await self.open(origin) }
+        Task.here(onLoop: core.configuration.loadsOnLoop) { await self.open(origin) }
     }
 
     func suspend() {
@@ -133,6 +133,8 @@ final class StreamDriver: ConnectionClient, StopListener, @unchecked Sendable {
     }
 
     func stopped() { settle() }
+    /// A stream ends when its holder closes it.
+    func requireEnd() {}
 
     private func open(_ origin: Origin) async {
         let result: Result<any Transport, LoadError>

@@ -93,7 +93,7 @@ final class TaskDriver: LoadListener, StopListener {
         }
         // Immediate: work that need not wait, such as sending on an idle connection, is done when this returns. The
         // caller's closures run in tasks of their own.
-        Task.here(priority: wanted) { await self.drive() }
+        Task.here(onLoop: core.configuration.loadsOnLoop, priority: wanted) { await self.drive() }
     }
 
     func suspend() {

@@ -10,7 +10,7 @@ import URLLoadingWire
 /// Stores responses in place of a ``ResponseCache``; used by the URLSession layer.
 package protocol ForeignCache: AnyObject, Sendable {
     /// Returns the response stored for an equal GET, whatever its age. The load waits at most until its own end or its
-    /// idle timeout, and then continues as if nothing were stored.
+    /// idle timeout, and then continues as if nothing were stored. Called on the event loop, so it must not block.
     func cachedResponse(for request: Request) async -> CachedResponse?
     /// Stores a response that a server has sent or confirmed.
     func store(_ entry: CachedResponse, for request: Request)

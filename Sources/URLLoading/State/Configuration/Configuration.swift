@@ -342,6 +342,10 @@ public struct Configuration: Sendable {
     /// The source of network changes; tests script their own.
     package var networkMonitor = NetworkMonitor.shared
 
+    /// Whether the session's loads run on the event loop in place of Swift's pool: those of the classic API, whose
+    /// programs block the pool's threads until a load has ended.
+    package var loadsOnLoop = false
+
     /// A cache implemented outside the library, in place of ``cache``.
     package var foreignCache: (any ForeignCache)?
     /// Receives the result of each cache look-up with its reason: `urlload -v`.

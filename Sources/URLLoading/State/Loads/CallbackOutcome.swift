@@ -22,10 +22,12 @@ extension CallbackOutcome {
     /// - Parameters:
     ///   - limit: how long to wait; nil for as long as the load lives.
     ///   - attempt: the attempt whose limit ends the wait as well.
+    ///   - onLoop: true if `work` is code of this package that does not block. It then runs on the event loop, even
+    ///     while the program blocks all threads of the pool.
     ///   - work: inherits priority and task-local values.
     static func run(
         _ handle: LoadHandle, timeout limit: Duration? = nil, within attempt: TimedAttempt? = nil,
-        _ work: @escaping @Sendable () async -> Answer
+        onLoop: Bool = false, _ work: @escaping @Sendable () async -> Answer
     ) async -> CallbackOutcome {
         let slot = Poller.shared.borrowSlot()
         handle.attach(slot)
@@ -36,7 +38,7 @@ extension CallbackOutcome {
         let deadline = limit.map { handle.clock.now() &+ LoadHandle.nanoseconds($0) } ?? .max
         handle.clock.schedule(slot, at: deadline)
         let race = Race<Answer>(handle.leaked)
-        let task = Task {
+        let task = Task(executorPreference: onLoop ? Poller.shared : nil) {
             // The slot may have another user by now, which checks its own condition and waits again.
             if race.finish(await work()) { slot.wake() }
         }
@@ -64,7 +66,8 @@ extension LoadHandle {
         let attempt = attempt
         attempt?.hold()
         defer { attempt?.release() }
-        let ending = await CallbackOutcome.run(self, timeout: decision.deadline) { () -> Result<Answer, any Error> in
+        let ending = await CallbackOutcome.run(self, timeout: decision.deadline, onLoop: decision.isOnLoop) {
+            () -> Result<Answer, any Error> in
             do {
                 guard let decisionCaller else { return .success(try await decision.decide(question)) }
                 return .success(try await decisionCaller.asking { try await decision.decide(question) })

@@ -17,6 +17,8 @@ public struct Decision<Question: Sendable, Answer: Sendable>: Sendable {
     let deadline: Duration?
     let fallback: Answer?
     let decide: @Sendable (Question) async throws -> Answer
+    /// Whether the closure is code of this package that does not block, and runs on the event loop.
+    let isOnLoop: Bool
     /// Identifies the decision: a connection that it has approved is not used by loads with another decision.
     let identity = DecisionIdentity.next()
 
@@ -34,6 +36,19 @@ public struct Decision<Question: Sendable, Answer: Sendable>: Sendable {
         self.deadline = deadline
         self.fallback = fallback
         self.decide = decide
+        isOnLoop = false
+    }
+
+    private init(onLoop decide: @escaping @Sendable (Question) async throws -> Answer) {
+        (deadline, fallback) = (nil, nil)
+        self.decide = decide
+        isOnLoop = true
+    }
+
+    /// Returns a decision of another layer of this package. Its closure does not block, and runs on the event loop, even
+    /// while the program blocks all threads of the pool.
+    package static func onLoop(_ decide: @escaping @Sendable (Question) async throws -> Answer) -> Self {
+        Self(onLoop: decide)
     }
 }
 

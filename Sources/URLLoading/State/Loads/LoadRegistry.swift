@@ -25,10 +25,13 @@ final class LoadRegistry: Sendable {
     let anchor = Anchor<LoadRegistry>.Weak()
     private let clock: LoopClock
     private let whenEmptied: @Sendable () -> Void
+    /// Whether the loads run in Swift's pool, which a debug build watches.
+    private let isInPool: Bool
 
     /// - Parameter whenEmptied: called when the last load of a closed registry has left.
-    init(_ clock: LoopClock = .system, whenEmptied: @escaping @Sendable () -> Void) {
+    init(_ clock: LoopClock = .system, isInPool: Bool = true, whenEmptied: @escaping @Sendable () -> Void) {
         self.clock = clock
+        self.isInPool = isInPool
         self.whenEmptied = whenEmptied
     }
 
@@ -51,22 +54,30 @@ final class LoadRegistry: Sendable {
             state.count += 1
             return true
         }
-        if entered { watch(load) }
-        return entered
+        guard entered else { return false }
+        #if DEBUG
+        if isInPool { PoolWatch.began() }
+        #endif
+        watch(load)
+        return true
     }
 
     /// Starts to check the deadlines of a registered load, which have been set.
     func watch(_ load: LoadHandle) { scheduleCheck(noLaterThan: due(load, clock.coarseNow())) }
 
     func leave(_ load: LoadHandle) {
-        let emptied = state.withLock { state in
-            guard load.registryIndex >= 0 else { return false }
+        let emptied = state.withLock { state -> Bool? in
+            guard load.registryIndex >= 0 else { return nil }
             state.loads[load.registryIndex] = nil
             state.free.append(load.registryIndex)
             load.registryIndex = -1
             state.count -= 1
             return state.isClosed && state.count == 0
         }
+        guard let emptied else { return }
+        #if DEBUG
+        if isInPool { PoolWatch.ended() }
+        #endif
         if emptied { announceEmpty() }
     }
 
@@ -80,8 +91,12 @@ final class LoadRegistry: Sendable {
         }
         // Newest first: those that wait for a connection leave before those that have one, whose places would otherwise
         // go to loads that are about to be stopped.
-        for load in entered.reversed() where reason != nil || !load.holdsSession.load(ordering: .relaxed) {
-            load.stop(reason ?? .invalidated)
+        for load in entered.reversed() {
+            if reason == nil, load.holdsSession.load(ordering: .relaxed) {
+                load.requireEnd()
+            } else {
+                load.stop(reason ?? .invalidated)
+            }
         }
         if emptied { announceEmpty() }
     }

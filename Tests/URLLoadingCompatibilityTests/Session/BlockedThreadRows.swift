@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Programs that block threads until loads of the classic API have ended (`Tests/BlockedProgram`): a load finishes
+// whatever waits for it. Each scene is a process, because it blocks all threads of Swift's pool.
+
+import Foundation
+import Testing
+import URLLoadingTestChildren
+import URLLoadingTestSupport
+import URLLoadingTesting
+import URLLoadingWire
+
+@Suite(.timeLimit(.minutes(4)))
+struct BlockedThreadRows {
+    private static let program: String = {
+        let here =
+            (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? CommandLine.arguments[0]
+        return URL(fileURLWithPath: here).deletingLastPathComponent().appendingPathComponent("BlockedProgram").path
+    }()
+
+    private static func routes(_ origin: HTTPTestServer) {
+        origin.route("/") { _ in .ok("plain") }
+        origin.route("/moved") { _ in .redirect("/") }
+        origin.route("/echo") { .ok(.bytes(Array($0.body))) }
+        origin.route("/kept") { _ in .ok("kept", headers: [.cacheControl: "max-age=60"]) }
+        origin.webSocket("/chat", .echo)
+    }
+
+    /// Runs a scene; returns its exit code and what it wrote to the standard error.
+    private static func run(_ scene: String, onOneCore: Bool) async throws -> (code: Int32, errors: String) {
+        let authority = try TestCertificateAuthority(commonName: "Blocked")
+        return try await withHTTPTestServer(serving: routes) { origin in
+            try await withHTTPTestServer(.init(tls: .init(try authority.issue()))) { secure in
+                secure.route("/") { _ in .ok("secure") }
+                let folder = try TemporaryFolder()
+                let chat = origin.url("/chat").absoluteString.replacing("http:", with: "ws:")
+                let words = [program, scene, origin.url().absoluteString, secure.url().absoluteString, chat]
+                let command = onOneCore ? ["/usr/bin/taskset", "-c", "0"] + words : words
+                let child = try ChildProcess(
+                    command[0], Array(command.dropFirst()), files: .init(errors: folder.path + "/errors"))
+                let code = await child.wait()
+                return (code, String(decoding: (try? folder.bytes("errors")) ?? [], as: UTF8.self))
+            }
+        }
+    }
+
+    @Test(
+        "a load of the classic API ends while tasks block every thread of the pool until it has",
+        arguments: ["tasks", "everything", "deinit", "queue", "protocols", "cache"], [false, true])
+    func blocked(scene: String, onOneCore: Bool) async throws {
+        let (code, errors) = try await Self.run(scene, onOneCore: onOneCore)
+        #expect(code == 0, "\(scene): \(errors)")
+    }
+
+    #if DEBUG
+    @Test("a debug build says that loads of the modern API wait because the pool is blocked")
+    func note() async throws {
+        let (code, errors) = try await Self.run("modern", onOneCore: false)
+        #expect(code == 0)
+        #expect(errors.split(separator: "\n").filter { $0.contains("pool has run no task for a second") }.count == 1)
+    }
+    #endif
+}
