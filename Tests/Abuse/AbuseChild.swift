@@ -9,6 +9,8 @@ import URLLoadingCompatibility
 enum AbuseChild {
     /// The exit code of a child that has found a failure.
     static let failed: Int32 = 70
+    /// The exit code of a child that Dispatch has ended for lack of descriptors.
+    static let endedByDispatch: Int32 = 71
     /// No ticket may be open for longer than this without any other one being opened or closed. All loads have timeouts
     /// of a few seconds.
     private static let patience = 20
@@ -117,7 +119,10 @@ enum AbuseChild {
         let timer = DispatchSemaphore(value: 0)
         later(1) { timer.signal() }
         timer.wait()
-        if let descriptors = arguments.descriptors { limit(__rlimit_resource_t(7), rlim_t(descriptors)) }
+        if let descriptors = arguments.descriptors {
+            forgiveDispatch()
+            limit(__rlimit_resource_t(7), rlim_t(descriptors))
+        }
         // Generous on purpose: Swift ends the process when malloc returns NULL, which is none of the library's doing.
         // The limit finds address space that grows without bounds.
         if let memory = arguments.memory { limit(__rlimit_resource_t(9), rlim_t(memory) << 20) }
@@ -128,6 +133,40 @@ enum AbuseChild {
             if setgid(user) != 0 || setuid(user) != 0 { complain("abuse: the user of the child was not changed") }
         }
     }
+
+    /// Once a second Dispatch opens a file of /proc for each of its threads (`_dispatch_workq_monitor_pools`), and traps
+    /// if that fails: a process of Swift in which no descriptor is free is ended by Dispatch, whatever the library does.
+    /// Such an end has an exit code of its own; other traps keep their signal.
+    private static func forgiveDispatch() {
+        // Read to its end: the size of such a file is 0.
+        let data = try? FileHandle(forReadingAtPath: "/proc/self/maps")?.readToEnd()
+        let maps = String(decoding: data ?? Data(), as: UTF8.self)
+        for line in maps.split(separator: "\n") where line.contains("r-xp") && line.contains("libdispatch") {
+            let ends = line.prefix { $0 != " " }.split(separator: "-").compactMap { UInt($0, radix: 16) }
+            guard ends.count == 2 else { continue }
+            dispatchBegin.store(ends[0], ordering: .relaxed)
+            dispatchEnd.store(ends[1], ordering: .relaxed)
+        }
+        var action = sigaction()
+        action.sa_flags = SA_SIGINFO
+        action.__sigaction_handler.sa_sigaction = { number, information, _ in
+            // The handler runs on the thread whose call has failed.
+            let failure = errno
+            let address = UInt(bitPattern: information?.pointee._sifields._sigfault.si_addr)
+            if failure == EMFILE, address >= AbuseChild.dispatchBegin.load(ordering: .relaxed),
+                address < AbuseChild.dispatchEnd.load(ordering: .relaxed)
+            {
+                _exit(AbuseChild.endedByDispatch)
+            }
+            signal(number, SIG_DFL)
+            raise(number)
+        }
+        sigaction(SIGILL, &action, nil)
+    }
+
+    /// The addresses of Dispatch's code.
+    private static let dispatchBegin = Atomic<UInt>(0)
+    private static let dispatchEnd = Atomic<UInt>(0)
 
     private static func limit(_ resource: __rlimit_resource_t, _ value: rlim_t) {
         var limit = rlimit(rlim_cur: value, rlim_max: value)

@@ -15,6 +15,8 @@ final class AbuseDelegate: NSObject, URLSessionDataDelegate, URLSessionDownloadD
         var random: SeededGenerator
         var tickets: [Int: Ticket] = [:]
         var ending: Ticket?
+        /// Completions of tasks that are not expected yet: another operation cancels all tasks of the session.
+        var early: [Int: (any Error)?] = [:]
     }
     private let state: Lock<State>
     private let ledger: Ledger
@@ -27,7 +29,12 @@ final class AbuseDelegate: NSObject, URLSessionDataDelegate, URLSessionDownloadD
     /// Expects exactly one `didCompleteWithError` of a task that is about to be resumed.
     func expect(_ task: URLSessionTask, _ label: String) {
         let ticket = ledger.open("didCompleteWithError: \(label)")
-        state.withLock { $0.tickets[task.taskIdentifier] = ticket }
+        let early = state.withLock { state in
+            let early = state.early.removeValue(forKey: task.taskIdentifier)
+            if early == nil { state.tickets[task.taskIdentifier] = ticket }
+            return early
+        }
+        if let early { ticket.close(early) }
     }
 
     func expectEnd(_ ticket: Ticket) { state.withLock { $0.ending = ticket } }
@@ -59,7 +66,9 @@ final class AbuseDelegate: NSObject, URLSessionDataDelegate, URLSessionDownloadD
 
     func urlSession(_ session: URLSession, didBecomeInvalidWithError error: (any Error)?) {
         pause()
-        guard let ticket = state.withLock({ $0.ending }) else {
+        let (ticket, early) = state.withLock { ($0.ending, $0.early.keys.sorted()) }
+        if !early.isEmpty { ledger.violate("didCompleteWithError of unknown tasks, or twice: \(early)") }
+        guard let ticket else {
             return ledger.violate("didBecomeInvalidWithError of a session that was not invalidated")
         }
         ticket.close()
@@ -118,11 +127,12 @@ final class AbuseDelegate: NSObject, URLSessionDataDelegate, URLSessionDownloadD
 
     func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
         pause()
-        let known = state.withLock { $0.tickets.removeValue(forKey: task.taskIdentifier) }
-        guard let known else {
-            return ledger.violate("didCompleteWithError without a ticket: task \(task.taskIdentifier), \(task)")
+        let known = state.withLock { state in
+            let known = state.tickets.removeValue(forKey: task.taskIdentifier)
+            if known == nil { state.early[task.taskIdentifier] = .some(error) }
+            return known
         }
-        known.close(error)
+        known?.close(error)
         if number(0..<10) == 0 {
             task.resume()
             task.cancel()

@@ -28,12 +28,22 @@ struct ChildPlan: Sendable {
         operations = arguments.operations ?? 3_000
         inFlight = dice.pick([4, 32, 64, 64, 128])
         cores = dice.chance(30) ? 1 : nil
-        descriptors = dice.chance(20) ? dice.number(40..<150) : nil
+        descriptors = dice.chance(20) ? dice.number(60..<150) : nil
         memory = dice.chance(15) ? 8_192 : nil
         threads = dice.chance(15) ? dice.number(32..<80) : nil
         leave = dice.chance(20) ? dice.number(0..<3_000) : nil
         end = dice.chance(50) ? "exit" : "return"
         (only, without) = (arguments.only.sorted(), arguments.without.sorted())
+        replace(by: arguments)
+    }
+
+    /// Takes what was given for all children in place of what the seed has chosen.
+    mutating func replace(by arguments: AbuseArguments) {
+        cores = arguments.cores ?? cores
+        descriptors = arguments.descriptors ?? descriptors
+        memory = arguments.memory ?? memory
+        threads = arguments.threads ?? threads
+        leave = arguments.leave ?? leave
     }
 
     /// The options as they were given, for a child that is repeated.
@@ -145,7 +155,8 @@ final class AbuseDriver: Sendable {
             $0.children += 1
             $0.operations += operations ?? 0
         }
-        guard ending != .code(0) else {
+        let isForgiven = ending == .code(AbuseChild.endedByDispatch) && plan.descriptors != nil
+        guard ending != .code(0), !isForgiven else {
             try? FileManager.default.removeItem(at: log)
             try? FileManager.default.removeItem(at: output)
             return
@@ -202,6 +213,15 @@ final class AbuseHome: Sendable {
         try Data(servers.authority).write(to: authority)
         program =
             (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? CommandLine.arguments[0]
+    }
+
+    /// Serves until standard input ends, and prints the options of a child.
+    func serve() async throws -> Int32 {
+        servers.start()
+        say("--servers \(servers.addresses) --authority \(authority.path)")
+        while readLine() != nil {}
+        remove()
+        return 0
     }
 
     func remove() { try? FileManager.default.removeItem(at: folder) }

@@ -15,6 +15,7 @@ enum AbuseProgram {
         AbuseProgram exits [--runs N] [--kind K]… [--seed S]
         AbuseProgram exit --kind K --after MICROSECONDS --way exit|return|deinit --count N
                           --servers TEXT --authority FILE
+        AbuseProgram serve [--seed S]                            the servers alone, for a child in a debugger
         AbuseProgram names                                       the operations and the kinds of exit
         """
 
@@ -25,6 +26,7 @@ enum AbuseProgram {
             let arguments = try AbuseArguments(words)
             switch mode {
             case "drive": block { try await AbuseDriver(arguments).run() }
+            case "serve": block { try await AbuseHome(seed: arguments.seed ?? 1).serve() }
             case "exits": block { try await ExitDriver(arguments).run() }
             case "child" where arguments.servers == nil: block { try await AbuseDriver(arguments).repeatOne() }
             case "child": try AbuseChild.run(arguments)
