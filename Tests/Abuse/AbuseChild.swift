@@ -44,7 +44,7 @@ enum AbuseChild {
         // main.
         while !done.isRaised { _ = RunLoop.main.run(mode: .default, before: Date(timeIntervalSinceNow: 0.01)) }
         let violations = ledger.violations
-        say("operations \(ledger.completed); \(ledger.errorsLine)")
+        say("operations \(ledger.completed); \(ledger.errorsLine)\nheld: \(ledger.heldLine)")
         if !violations.isEmpty {
             complain("abuse: \(violations.count) violations")
             exit(failed)

@@ -25,8 +25,9 @@ struct ChildPlan: Sendable {
         // Other numbers than those of the operations.
         var dice = Dice(seed: seed ^ 0xC0FFEE)
         self.seed = seed
-        operations = arguments.operations ?? 3_000
         inFlight = dice.pick([4, 32, 64, 64, 128])
+        // Children of about the same duration.
+        operations = (arguments.operations ?? 3_000) * min(inFlight, 64) / 64
         cores = dice.chance(30) ? 1 : nil
         descriptors = dice.chance(20) ? dice.number(60..<150) : nil
         memory = dice.chance(15) ? 8_192 : nil

@@ -117,7 +117,7 @@ final class AbuseServers: Sendable {
         ("/small", { _ in .ok(.bytes(small)) }),
         ("/empty", { _ in .status(.noContent) }),
         ("/medium", { _ in .ok(.repeated(count: 100_000)) }),
-        ("/large", { _ in .ok(.repeated(count: 2 << 20)) }),
+        ("/large", { _ in .ok(.repeated(count: 1 << 19)) }),
         ("/endless", { _ in .ok(.repeated(count: .max, chunked: true)) }),
         (
             "/slow",

@@ -9,8 +9,8 @@ import URLLoadingCompatibility
 enum ClassicOperations {
     static let all = [
         Operation("classic.data", 30, data),
-        Operation("classic.dataURL", 16, dataURL),
-        Operation("classic.unstarted", 12, unstarted),
+        Operation("classic.dataURL", 40, dataURL),
+        Operation("classic.unstarted", 40, unstarted),
         Operation("classic.delegate", 20, delegate),
         Operation("classic.async", 12, async),
         Operation("classic.bytes", 4, bytes),

@@ -10,7 +10,9 @@ import URLLoadingIO
 
 final class Ledger: Sendable {
     private struct State: Sendable {
-        var open: [UInt64: String] = [:]
+        var open: [UInt64: (label: String, since: ContinuousClock.Instant)] = [:]
+        /// How long the tickets of each operation were open, in milliseconds: they hold the places of others.
+        var held: [Substring: (times: Int, milliseconds: Double)] = [:]
         var last: UInt64 = 0
         var violations: [String] = []
         var errors: [String: Int] = [:]
@@ -45,7 +47,7 @@ final class Ledger: Sendable {
         state.withLock { state in
             state.last += 1
             state.changes += 1
-            state.open[state.last] = label
+            state.open[state.last] = (label, .now)
             return Ticket(state.last, label, self)
         }
     }
@@ -71,7 +73,12 @@ final class Ledger: Sendable {
 
     fileprivate func closed(_ number: UInt64) {
         let waiter = state.withLock { state -> UnsafeContinuation<Void, Never>? in
-            state.open[number] = nil
+            if let ticket = state.open.removeValue(forKey: number) {
+                let name = ticket.label.prefix { $0 != " " && $0 != "," && $0 != ":" }
+                let time = (ContinuousClock.now - ticket.since) / .milliseconds(1)
+                state.held[name, default: (0, 0)].times += 1
+                state.held[name, default: (0, 0)].milliseconds += time
+            }
             state.changes += 1
             guard let (limit, waiter) = state.waiter, state.open.count < limit else { return nil }
             state.waiter = nil
@@ -95,7 +102,16 @@ final class Ledger: Sendable {
     var changes: UInt64 { state.withLock { $0.changes } }
     var completed: UInt64 { state.withLock { $0.completed } }
     var violations: [String] { state.withLock { $0.violations } }
-    var openLabels: [String] { state.withLock { $0.open.sorted { $0.key < $1.key }.map(\.value) } }
+    var openLabels: [String] { state.withLock { $0.open.sorted { $0.key < $1.key }.map(\.value.label) } }
+    /// The operations whose tickets were open longest in all, with their mean in milliseconds.
+    var heldLine: String {
+        state.withLock { state in
+            let all = state.held.values.reduce(0) { $0 + $1.milliseconds }
+            return state.held.sorted { $0.value.milliseconds > $1.value.milliseconds }.prefix(12).map {
+                "\($0.key) \(Int(100 * $0.value.milliseconds / all))% (\(Int($0.value.milliseconds) / $0.value.times) ms)"
+            }
+        }.joined(separator: ", ")
+    }
     var errorsLine: String {
         state.withLock { $0.errors.sorted { $0.value > $1.value }.prefix(12).map { "\($0.key) \($0.value)" } }
             .joined(separator: ", ")

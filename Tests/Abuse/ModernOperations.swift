@@ -10,9 +10,9 @@ enum ModernOperations {
     static let all = [
         Operation("modern.data", 30, data),
         Operation("modern.cancel", 10, cancel),
-        Operation("modern.dataURL", 20, dataURL),
+        Operation("modern.dataURL", 40, dataURL),
         Operation("modern.task", 20, task),
-        Operation("modern.unstarted", 12, unstarted),
+        Operation("modern.unstarted", 40, unstarted),
         Operation("modern.drop", 8, drop),
         Operation("modern.suspend", 6, suspend),
         Operation("modern.events", 8, events),
@@ -32,7 +32,7 @@ enum ModernOperations {
         Operation("modern.session", 2, session),
         Operation("modern.lostSession", 2, lostSession),
         Operation("modern.mainActor", 3, mainActor),
-        Operation("modern.store", 6, store),
+        Operation("modern.store", 20, store),
     ]
 
     @Sendable private static func data(_ world: World, _ dice: inout Dice) async {
@@ -354,7 +354,8 @@ enum ModernOperations {
         let load = Task {
             _ = await attempt(world) { try await session.data(for: Request(url: url), decisions: given) }
         }
-        if dice.chance(50) {
+        // A closure that never answers is waited for until the resource timeout.
+        if dice.chance(90) {
             try? await Task.sleep(for: .microseconds(moment + 1_000))
             load.cancel()
         }
