@@ -112,6 +112,14 @@ let package = Package(
         .target(
             name: "URLLoadingTestChildren", dependencies: ["URLLoadingIO"], path: "Tests/Children",
             swiftSettings: strict),
+        // Random programs over both APIs, each in a process of its own: script/abuse.
+        .executableTarget(
+            name: "AbuseProgram",
+            dependencies: [
+                "URLLoading", "URLLoadingCompatibility", "URLLoadingTesting", "URLLoadingWire", "URLLoadingIO",
+                "URLLoadingTestChildren",
+            ],
+            path: "Tests/Abuse", swiftSettings: strict),
         // The waits, temporary files and peers of the tests.
         .target(
             name: "URLLoadingTestSupport",
