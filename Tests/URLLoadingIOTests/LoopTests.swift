@@ -129,9 +129,10 @@ struct LoopTests {
         slot.wakeWriterForReads(false)
         slot.notify(readable: true, writable: false)
         #expect(!slot.takesWrite && slot.takesRead)
-        slot.noteEnd()
-        #expect(slot.takeEnd())
-        #expect(!slot.takeEnd())
+        slot.noteInput(isEnd: true)
+        #expect(slot.mayHoldInput)
+        #expect(slot.beginRead() && !slot.mayHoldInput)
+        #expect(!slot.beginRead())
     }
 
     @Test("A sleep ends at its time or when its token is stopped")

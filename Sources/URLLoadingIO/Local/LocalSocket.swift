@@ -98,6 +98,7 @@ package final class LocalSocket: Sendable {
             var files = [Int32](repeating: -1, count: Int(CSYS_MOST_DESCRIPTORS))
             var count: Int32 = 0
             var moved = 0
+            _ = slot.beginRead()
             let bytes = [UInt8](unsafeUninitializedCapacity: limit) { room, filled in
                 moved = csys_receive_descriptors(descriptor, room.baseAddress, limit, &files, &count)
                 filled = max(0, moved)
@@ -122,6 +123,7 @@ package final class LocalSocket: Sendable {
         var dropped = [UInt8](repeating: 0, count: 256)
         while clock.now() < moment {
             try check(token, .read)
+            _ = slot.beginRead()
             let moved = recv(descriptor, &dropped, dropped.count, 0)
             if moved == 0 { return true }
             if moved < 0, errno != EAGAIN, errno != EINTR { throw IOFailure(.system(errno), .read) }
@@ -260,6 +262,7 @@ package final class LocalListener: Sendable {
         defer { token.detach(slot) }
         while true {
             try token.check(.accept)
+            _ = slot.beginRead()
             if let socket = try acceptNow() { return socket }
             await Poller.shared.park(slot, .read, token)
         }

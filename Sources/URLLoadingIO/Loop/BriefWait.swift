@@ -47,7 +47,7 @@ extension Poller {
         let quickAnswers = slot.brief.quickAnswers.load(ordering: .relaxed)
         let descriptor = slot.brief.descriptor.load(ordering: .relaxed)
         guard quickAnswers > 0, descriptor >= 0, !isCurrentThread else { return false }
-        if slot.readable.take() { return true }
+        if slot.readable.take() || slot.mayHoldInput { return true }
         if quickAnswers >= BriefWait.quickAnswersToMute, !slot.brief.isMuted.exchange(true, ordering: .relaxed) {
             setNotifications(of: descriptor, slot, on: false)
         }

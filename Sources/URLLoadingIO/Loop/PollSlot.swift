@@ -77,9 +77,10 @@ package final class PollSlot: Sendable {
     /// True while the waiter waits for something local (a slot of the pool, a decision, a handler) and not for its
     /// peer. Set by such a wait.
     let waitsLocally = Atomic<Bool>(false)
-    /// True if the peer may have closed. Data and the end of the stream often arrive as one event: reading the data
-    /// consumes the `readable` notification, while this flag stays.
+    /// True if the peer may have closed. Data and the end of the stream often arrive as one event.
     private let isEndNoted = Atomic<Bool>(false)
+    /// See `mayHoldInput`.
+    private let inputMark = Atomic<Bool>(false)
 
     func notify(readable isReadable: Bool, writable isWritable: Bool) {
         if isReadable { readable.open() }
@@ -94,13 +95,32 @@ package final class PollSlot: Sendable {
         if wakesWriterForReads.load(ordering: .acquiring) { writable.open() }
     }
 
-    func noteEnd() { isEndNoted.store(true, ordering: .releasing) }
+    // MARK: Input
 
-    /// Consumes the flag that the peer may have closed. An unconnected socket raises it too, so the caller must check
-    /// the socket.
-    func takeEnd() -> Bool {
-        isEndNoted.load(ordering: .relaxed) && isEndNoted.exchange(false, ordering: .acquiringAndReleasing)
+    // The kernel notifies of changes only. A task that has used up a notification, and then reads bytes that lay above
+    // the socket (read ahead with a TLS handshake, or with a proxy's reply), must not wait before it has read the socket
+    // as well. So the slot keeps a mark from each notification to the read that finds no more; every transport reads its
+    // socket between `beginRead` and `leaveInput`, and `Poller.park` begins no wait for input while the mark is set.
+
+    /// Whether the socket may hold input of which no further notification comes.
+    package var mayHoldInput: Bool { inputMark.load(ordering: .acquiring) }
+
+    /// Called by the poller for a notification of input, and of the peer's end.
+    func noteInput(isEnd: Bool) {
+        if isEnd { isEndNoted.store(true, ordering: .releasing) }
+        inputMark.store(true, ordering: .releasing)
     }
+
+    /// Removes the mark before the socket is read: input that arrives from now on is notified.
+    /// - Returns: whether the peer's end was notified. An unconnected socket notifies of one too.
+    package func beginRead() -> Bool {
+        if inputMark.load(ordering: .relaxed) { _ = inputMark.exchange(false, ordering: .acquiringAndReleasing) }
+        return isEndNoted.load(ordering: .relaxed) && isEndNoted.exchange(false, ordering: .acquiringAndReleasing)
+    }
+
+    /// Sets the mark after a read that may have left something: it has filled its buffer, or the peer's end was notified
+    /// and is still to be read.
+    func leaveInput(isEnd: Bool) { noteInput(isEnd: isEnd) }
 
     /// Whether a task is parked here now; lets tests end waits that have really begun.
     package var hasWaiter: Bool { readable.hasWaiter || writable.hasWaiter }
@@ -135,6 +155,7 @@ package final class PollSlot: Sendable {
         wakesWriterForReads.store(false, ordering: .releasing)
         gatherReads(false)
         brief.reset()
+        inputMark.store(false, ordering: .releasing)
         isEndNoted.store(false, ordering: .releasing)
         waitsLocally.store(false, ordering: .relaxed)
         unrelay()

@@ -100,7 +100,8 @@ package final class Poller: Sendable {
     /// Waits until the slot is notified or the token is stopped; the wait counts as idle time.
     package func park(_ slot: PollSlot, _ interest: PollSlot.Interest, _ token: StopToken) async {
         switch interest {
-        case .read: if slot.readable.take() { return }
+        // A notification that was used up, and not followed by a read of the socket, counts as one to come.
+        case .read: if slot.readable.take() || slot.mayHoldInput { return }
         case .write: if slot.writable.take() { return }
         }
         guard token.stopReason == nil else { return }
@@ -124,7 +125,8 @@ package final class Poller: Sendable {
         async
     {
         switch interest {
-        case .read: if slot.readable.take() { return }
+        // A notification that was used up, and not followed by a read of the socket, counts as one to come.
+        case .read: if slot.readable.take() || slot.mayHoldInput { return }
         case .write: if slot.writable.take() { return }
         }
         guard token.stopReason == nil else { return }
@@ -191,7 +193,7 @@ package final class Poller: Sendable {
             guard let key = event.key else { continue }
             let ready = Int(event.ready)
             Unmanaged<PollSlot>.fromOpaque(key)._withUnsafeGuaranteedRef {
-                if ready & CSYS_ENDED != 0 { $0.noteEnd() }
+                if ready & CSYS_READABLE != 0 { $0.noteInput(isEnd: ready & CSYS_ENDED != 0) }
                 $0.notify(readable: ready & CSYS_READABLE != 0, writable: ready & CSYS_WRITABLE != 0)
             }
         }

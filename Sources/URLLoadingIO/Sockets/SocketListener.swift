@@ -85,6 +85,7 @@ package final class SocketListener: Sendable {
             try token.check(.accept)
             var storage = sockaddr_storage()
             var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+            _ = slot.beginRead()
             let accepted = csys_accept(descriptor, &storage, &length)
             if accepted >= 0 {
                 return try SocketTransport(descriptor: accepted, peer: SocketAddress(storage, length: length))

@@ -12,8 +12,6 @@ package final class SocketTransport: Transport {
     private let isClosed = Atomic<Bool>(false)
     /// Accessed only by the connecting task.
     private nonisolated(unsafe) var isConnected: Bool
-    /// True if the last read filled its buffer: there may be more data, for which no further notification comes.
-    private let hasFilled = Atomic<Bool>(false)
 
     /// Takes ownership of an open descriptor.
     init(descriptor: Int32, peer: SocketAddress?, isConnected: Bool = true, relay: PollSlot? = nil) throws(IOFailure) {
@@ -54,9 +52,13 @@ package final class SocketTransport: Transport {
 
     package func read(into buffer: UnsafeMutableRawBufferPointer) throws(IOFailure) -> Progress {
         try checkOpen(.read)
+        let isEndNoted = slot.beginRead()
         let moved = csys_receive(descriptor, buffer.baseAddress, buffer.count)
-        hasFilled.store(moved == buffer.count, ordering: .relaxed)
-        if moved > 0 { return .moved(moved) }
+        if moved > 0 {
+            // A shorter read has taken all that there was (epoll(7)), but not an end that was notified with it.
+            if moved == buffer.count || isEndNoted { slot.leaveInput(isEnd: isEndNoted) }
+            return .moved(moved)
+        }
         if moved == 0 { return .end }
         return try Self.outcome(moved, .read)
     }
@@ -94,14 +96,15 @@ package final class SocketTransport: Transport {
         // The notified data may have been consumed long ago, and pending data may not have been notified yet.
         guard isOpen else { return true }
         let asks = asks || slot.brief.isMuted.load(ordering: .relaxed)
-        let hasInput = slot.readable.take()
-        let hasNotedEnd = slot.takeEnd()
-        guard hasInput || hasNotedEnd || asks || hasFilled.load(ordering: .relaxed) else { return false }
-        return csys_peek(descriptor) != -Int(EAGAIN)
+        _ = slot.readable.take()
+        guard asks || slot.mayHoldInput else { return false }
+        let isEndNoted = slot.beginRead()
+        guard csys_peek(descriptor) != -Int(EAGAIN) else { return false }
+        slot.leaveInput(isEnd: isEndNoted)
+        return true
     }
 
-    /// True if the last read filled its buffer, or if the end of the stream was notified with it.
-    package var mayHoldMore: Bool { hasFilled.load(ordering: .relaxed) || slot.takeEnd() }
+    package var mayHoldMore: Bool { slot.mayHoldInput }
 
     package func notifyReadable(at count: Int) -> Bool {
         isOpen && csys_set_receive_low_water(descriptor, Int32(clamping: count)) == 0

@@ -30,8 +30,8 @@ package protocol Transport: AnyObject, Sendable {
     /// Returns true if data, an end or an error is pending; an idle connection must then not be reused. Without asking
     /// the kernel, only the poller's notifications are considered.
     func hasPendingInput(askingKernel: Bool) -> Bool
-    /// Consulted after a read: false if no more data can be there until the slot is notified, so that another read
-    /// would be in vain.
+    /// False if no more data can be there until the slot is notified, so that another read would be in vain. True also
+    /// for bytes above the socket, which no notification announces: a reader reads them before it waits.
     var mayHoldMore: Bool { get }
     /// Lets the slot be notified only once `count` bytes have arrived, or the peer has closed; 1 for any data, which is
     /// the default. A read returns fewer bytes all the same. Returns false if the transport cannot do it, as bytes of

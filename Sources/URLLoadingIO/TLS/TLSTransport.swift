@@ -355,12 +355,11 @@ package final class TLSTransport: Transport, @unchecked Sendable {
     }
 
     package var mayHoldMore: Bool {
-        // Ask the socket in any case: it reports an end that was notified with the last bytes only once.
-        let socketMayHoldMore = link.inner.mayHoldMore
-        return lock.withLock { _ in
-            // A close_notify read after data is reported only by the next read.
-            deferred != nil || hasBufferedBytes || SSL_get_shutdown(ssl) & SSL_RECEIVED_SHUTDOWN != 0
-        } || socketMayHoldMore
+        link.inner.mayHoldMore
+            || lock.withLock { _ in
+                // A close_notify read after data is reported only by the next read.
+                deferred != nil || hasBufferedBytes || SSL_get_shutdown(ssl) & SSL_RECEIVED_SHUTDOWN != 0
+            }
     }
 
     /// The negotiated parameters; `nil` before the end of the handshake.

@@ -119,7 +119,7 @@ extension HTTP2Connection {
 
     private func receive(_ count: Int, filled: Bool) {
         incoming.input.received(count, filled: filled)
-        incoming.mustRead = filled || transport.mayHoldMore
+        incoming.mustRead = transport.mayHoldMore
         if let tap {
             for line in incoming.lines.lines(incoming.input.last(count)) {
                 tap(.frame(line, isSent: false, connection: identifier))

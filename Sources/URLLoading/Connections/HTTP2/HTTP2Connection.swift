@@ -49,6 +49,8 @@ final class HTTP2Connection: @unchecked Sendable {
         http2PingTimeout = LoadHandle.nanoseconds(configuration.http2PingTimeout)
         let codec = try HTTP2Codec(limits: HTTP2Limits(configuration.limits))
         state = Lock(HTTP2State(codec, places, now: configuration.clock.coarseNow()))
+        // The peer's SETTINGS may have been read with the end of the handshake.
+        incoming.mustRead = transport.mayHoldMore
     }
 
     // MARK: Stream slots

@@ -63,7 +63,7 @@ struct HTTP2Input {
 /// Input that was read from the socket and not yet delivered to the streams. Used by the reader only.
 struct HTTP2Incoming {
     var input = HTTP2Input()
-    /// The socket may hold more than was read.
+    /// The reader must read before it waits: the transport may hold more than was read, or the wait has ended.
     var mustRead = false
     /// The event that the last read waits for: TLS may have to write before it can read.
     var blockedOn = PollSlot.Interest.read

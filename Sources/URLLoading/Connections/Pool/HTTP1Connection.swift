@@ -225,7 +225,7 @@ final class HTTP1Connection: @unchecked Sendable {
         // A response takes time: an immediate read would find nothing and cost a system call.
         // The same holds after a read that left nothing, while data gathers.
         var interest: PollSlot.Interest? = nil
-        if !hasReceived || (gathering.mark > 1 && !transport.mayHoldMore) { interest = .read }
+        if !hasReceived || gathering.mark > 1, !transport.mayHoldMore { interest = .read }
         while true {
             // The only wait of most loads: it is here, because each function on the way to it would hold a frame.
             if let interest, mustPark(interest, isOffActors: Self.hasNoActor()) {
