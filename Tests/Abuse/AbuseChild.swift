@@ -104,11 +104,22 @@ enum AbuseChild {
         let open = ledger.openLabels
         complain("abuse: nothing happened for \(patience) s, and \(open.count) completions are missing:")
         for label in open.prefix(40) { complain("abuse: never completed: \(label)") }
+        for resource: __rlimit_resource_t in [descriptorLimit, threadLimit] {
+            var limit = rlimit()
+            getrlimit(resource, &limit)
+            limit.rlim_cur = limit.rlim_max
+            setrlimit(resource, &limit)
+        }
         complain(Backtraces.of(getpid()))
         _exit(failed)
     }
 
     // MARK: Limits
+
+    // RLIMIT_NPROC, RLIMIT_NOFILE and RLIMIT_AS, which glibc's module does not give as numbers of this type.
+    private static let threadLimit = __rlimit_resource_t(6)
+    private static let descriptorLimit = __rlimit_resource_t(7)
+    private static let memoryLimit = __rlimit_resource_t(9)
 
     /// Limits the process itself, because a limit set before could keep the Swift runtime from starting. The number of
     /// cores is set by the driver, before the runtime reads it.
@@ -121,17 +132,13 @@ enum AbuseChild {
         timer.wait()
         if let descriptors = arguments.descriptors {
             forgiveDispatch()
-            limit(__rlimit_resource_t(7), rlim_t(descriptors))
+            limit(descriptorLimit, rlim_t(descriptors))
         }
         // Generous on purpose: Swift ends the process when malloc returns NULL, which is none of the library's doing.
         // The limit finds address space that grows without bounds.
-        if let memory = arguments.memory { limit(__rlimit_resource_t(9), rlim_t(memory) << 20) }
-        if let threads = arguments.threads, geteuid() == 0 {
-            // The kernel counts the threads of a user, and exempts root: each child is a user of its own.
-            let user = uid_t(61_000 + getpid() % 4_000)
-            limit(__rlimit_resource_t(6), rlim_t(threads))
-            if setgid(user) != 0 || setuid(user) != 0 { complain("abuse: the user of the child was not changed") }
-        }
+        if let memory = arguments.memory { limit(memoryLimit, rlim_t(memory) << 20) }
+        // The kernel counts the threads of a user, and exempts root: the driver has made the child a user of its own.
+        if let threads = arguments.threads, geteuid() != 0 { limit(threadLimit, rlim_t(threads)) }
     }
 
     /// Once a second Dispatch opens a file of /proc for each of its threads (`_dispatch_workq_monitor_pools`), and traps
@@ -169,7 +176,10 @@ enum AbuseChild {
     private static let dispatchEnd = Atomic<UInt>(0)
 
     private static func limit(_ resource: __rlimit_resource_t, _ value: rlim_t) {
-        var limit = rlimit(rlim_cur: value, rlim_max: value)
+        var limit = rlimit()
+        getrlimit(resource, &limit)
+        // Below the hard limit, so that the debugger of a child that gives up gets what it needs.
+        limit.rlim_cur = min(value, limit.rlim_max)
         if setrlimit(resource, &limit) != 0 { complain("abuse: limit \(resource) was not set") }
     }
 }

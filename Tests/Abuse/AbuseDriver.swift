@@ -140,7 +140,11 @@ final class AbuseDriver: Sendable {
         let counter = home.folder.appending(path: "\(plan.seed).count")
         try? Data(count: 8).write(to: counter)
         chmod(counter.path, 0o666)
-        let prefix = plan.cores.map { ["/usr/bin/taskset", "-c", $0 == 1 ? "0" : "0-\($0 - 1)"] } ?? []
+        var prefix = plan.cores.map { ["/usr/bin/taskset", "-c", $0 == 1 ? "0" : "0-\($0 - 1)"] } ?? []
+        if plan.threads != nil, geteuid() == 0 {
+            let user = 61_000 + plan.seed % 4_000
+            prefix += ["/usr/bin/setpriv", "--reuid=\(user)", "--regid=\(user)", "--clear-groups"]
+        }
         let place = home.newFolder("\(plan.seed)")
         let ending = await home.run(
             prefix, plan.arguments + ["--counter", counter.path], folder: place,
