@@ -9,7 +9,7 @@ import URLLoadingCompatibility
 enum AbuseChild {
     /// The exit code of a child that has found a failure.
     static let failed: Int32 = 70
-    /// The exit code of a child that Dispatch has ended for lack of descriptors.
+    /// The exit code of a child that Dispatch has ended for lack of descriptors, or stopped for lack of threads.
     static let endedByDispatch: Int32 = 71
     /// No ticket may be open for longer than this without any other one being opened or closed. All loads have timeouts
     /// of a few seconds.
@@ -27,7 +27,7 @@ enum AbuseChild {
         defer { try? FileManager.default.removeItem(at: folder) }
         let world = try World(servers, authority: authority, ledger, folder: folder)
 
-        watch(ledger)
+        watch(ledger, hasFewThreads: arguments.threads != nil)
         if let leave = arguments.leave {
             let thread = Thread {
                 usleep(UInt32(leave) * 1_000)
@@ -86,7 +86,7 @@ enum AbuseChild {
     }
 
     /// Ends the process if the ledger stands still. A thread, because the threads of Swift's pool may all be blocked.
-    private static func watch(_ ledger: Ledger) {
+    private static func watch(_ ledger: Ledger, hasFewThreads: Bool) {
         let thread = Thread {
             var (last, still) = (ledger.changes, 0)
             while true {
@@ -94,13 +94,13 @@ enum AbuseChild {
                 let changes = ledger.changes
                 still = changes == last ? still + 1 : 0
                 last = changes
-                if still >= patience { giveUp(ledger) }
+                if still >= patience { giveUp(ledger, hasFewThreads) }
             }
         }
         thread.start()
     }
 
-    private static func giveUp(_ ledger: Ledger) -> Never {
+    private static func giveUp(_ ledger: Ledger, _ hasFewThreads: Bool) -> Never {
         let open = ledger.openLabels
         complain("abuse: nothing happened for \(patience) s, and \(open.count) completions are missing:")
         for label in open.prefix(40) { complain("abuse: never completed: \(label)") }
@@ -110,8 +110,12 @@ enum AbuseChild {
             limit.rlim_cur = limit.rlim_max
             setrlimit(resource, &limit)
         }
-        complain(Backtraces.of(getpid()))
-        _exit(failed)
+        let threads = Backtraces.of(getpid())
+        complain(threads)
+        // Dispatch waits inside of the calls that need another thread until it gets one. With a limit its workers may
+        // all wait in this way, each for a thread beyond the limit; no queue of the process runs then.
+        let isDispatch = hasFewThreads && threads.contains("_dispatch_temporary_resource_shortage")
+        _exit(isDispatch ? endedByDispatch : failed)
     }
 
     // MARK: Limits
