@@ -9,7 +9,7 @@ import URLLoadingCompatibility
 enum AbuseChild {
     /// The exit code of a child that has found a failure.
     static let failed: Int32 = 70
-    /// The exit code of a child that Dispatch has ended for lack of descriptors.
+    /// The exit code of a child that Dispatch has ended for lack of descriptors, or stopped for lack of threads.
     static let endedByDispatch: Int32 = 71
     /// No ticket may be open for longer than this without any other one being opened or closed. All loads have timeouts
     /// of a few seconds.
@@ -27,7 +27,7 @@ enum AbuseChild {
         defer { try? FileManager.default.removeItem(at: folder) }
         let world = try World(servers, authority: authority, ledger, folder: folder)
 
-        watch(ledger)
+        watch(ledger, hasFewThreads: arguments.threads != nil)
         if let leave = arguments.leave {
             let thread = Thread {
                 usleep(UInt32(leave) * 1_000)
@@ -86,7 +86,7 @@ enum AbuseChild {
     }
 
     /// Ends the process if the ledger stands still. A thread, because the threads of Swift's pool may all be blocked.
-    private static func watch(_ ledger: Ledger) {
+    private static func watch(_ ledger: Ledger, hasFewThreads: Bool) {
         let thread = Thread {
             var (last, still) = (ledger.changes, 0)
             while true {
@@ -94,21 +94,36 @@ enum AbuseChild {
                 let changes = ledger.changes
                 still = changes == last ? still + 1 : 0
                 last = changes
-                if still >= patience { giveUp(ledger) }
+                if still >= patience { giveUp(ledger, hasFewThreads) }
             }
         }
         thread.start()
     }
 
-    private static func giveUp(_ ledger: Ledger) -> Never {
+    private static func giveUp(_ ledger: Ledger, _ hasFewThreads: Bool) -> Never {
         let open = ledger.openLabels
         complain("abuse: nothing happened for \(patience) s, and \(open.count) completions are missing:")
         for label in open.prefix(40) { complain("abuse: never completed: \(label)") }
-        complain(Backtraces.of(getpid()))
-        _exit(failed)
+        for resource: __rlimit_resource_t in [descriptorLimit, threadLimit] {
+            var limit = rlimit()
+            getrlimit(resource, &limit)
+            limit.rlim_cur = limit.rlim_max
+            setrlimit(resource, &limit)
+        }
+        let threads = Backtraces.of(getpid())
+        complain(threads)
+        // Dispatch waits inside of the calls that need another thread until it gets one. With a limit its workers may
+        // all wait in this way, each for a thread beyond the limit; no queue of the process runs then.
+        let isDispatch = hasFewThreads && threads.contains("_dispatch_temporary_resource_shortage")
+        _exit(isDispatch ? endedByDispatch : failed)
     }
 
     // MARK: Limits
+
+    // RLIMIT_NPROC, RLIMIT_NOFILE and RLIMIT_AS, which glibc's module does not give as numbers of this type.
+    private static let threadLimit = __rlimit_resource_t(6)
+    private static let descriptorLimit = __rlimit_resource_t(7)
+    private static let memoryLimit = __rlimit_resource_t(9)
 
     /// Limits the process itself, because a limit set before could keep the Swift runtime from starting. The number of
     /// cores is set by the driver, before the runtime reads it.
@@ -121,17 +136,13 @@ enum AbuseChild {
         timer.wait()
         if let descriptors = arguments.descriptors {
             forgiveDispatch()
-            limit(__rlimit_resource_t(7), rlim_t(descriptors))
+            limit(descriptorLimit, rlim_t(descriptors))
         }
         // Generous on purpose: Swift ends the process when malloc returns NULL, which is none of the library's doing.
         // The limit finds address space that grows without bounds.
-        if let memory = arguments.memory { limit(__rlimit_resource_t(9), rlim_t(memory) << 20) }
-        if let threads = arguments.threads, geteuid() == 0 {
-            // The kernel counts the threads of a user, and exempts root: each child is a user of its own.
-            let user = uid_t(61_000 + getpid() % 4_000)
-            limit(__rlimit_resource_t(6), rlim_t(threads))
-            if setgid(user) != 0 || setuid(user) != 0 { complain("abuse: the user of the child was not changed") }
-        }
+        if let memory = arguments.memory { limit(memoryLimit, rlim_t(memory) << 20) }
+        // The kernel counts the threads of a user, and exempts root: the driver has made the child a user of its own.
+        if let threads = arguments.threads, geteuid() != 0 { limit(threadLimit, rlim_t(threads)) }
     }
 
     /// Once a second Dispatch opens a file of /proc for each of its threads (`_dispatch_workq_monitor_pools`), and traps
@@ -169,7 +180,10 @@ enum AbuseChild {
     private static let dispatchEnd = Atomic<UInt>(0)
 
     private static func limit(_ resource: __rlimit_resource_t, _ value: rlim_t) {
-        var limit = rlimit(rlim_cur: value, rlim_max: value)
+        var limit = rlimit()
+        getrlimit(resource, &limit)
+        // Below the hard limit, so that the debugger of a child that gives up gets what it needs.
+        limit.rlim_cur = min(value, limit.rlim_max)
         if setrlimit(resource, &limit) != 0 { complain("abuse: limit \(resource) was not set") }
     }
 }

@@ -31,7 +31,7 @@ struct ChildPlan: Sendable {
         cores = dice.chance(30) ? 1 : nil
         descriptors = dice.chance(20) ? dice.number(60..<150) : nil
         memory = dice.chance(15) ? 8_192 : nil
-        threads = dice.chance(15) ? dice.number(32..<80) : nil
+        threads = dice.chance(15) ? dice.number(40..<100) : nil
         leave = dice.chance(20) ? dice.number(0..<3_000) : nil
         end = dice.chance(50) ? "exit" : "return"
         (only, without) = (arguments.only.sorted(), arguments.without.sorted())
@@ -140,12 +140,17 @@ final class AbuseDriver: Sendable {
         let counter = home.folder.appending(path: "\(plan.seed).count")
         try? Data(count: 8).write(to: counter)
         chmod(counter.path, 0o666)
-        let prefix = plan.cores.map { ["/usr/bin/taskset", "-c", $0 == 1 ? "0" : "0-\($0 - 1)"] } ?? []
+        var prefix = plan.cores.map { ["/usr/bin/taskset", "-c", $0 == 1 ? "0" : "0-\($0 - 1)"] } ?? []
+        if plan.threads != nil, geteuid() == 0 {
+            let user = 61_000 + plan.seed % 4_000
+            prefix += ["/usr/bin/setpriv", "--reuid=\(user)", "--regid=\(user)", "--clear-groups"]
+        }
         let place = home.newFolder("\(plan.seed)")
         let ending = await home.run(
             prefix, plan.arguments + ["--counter", counter.path], folder: place,
             files: .init(input: "/dev/null", output: output.path, errors: log.path), limit: .seconds(120),
-            environment: ["SWIFT_BACKTRACE": "enable=yes,color=no,interactive=no,timeout=60s,limit=40"])
+            environment: ["SWIFT_BACKTRACE": "enable=yes,color=no,interactive=no,output-to=stderr,timeout=60s,limit=40"]
+        )
         let operations = (try? Data(contentsOf: counter)).map { data in
             data.withUnsafeBytes { $0.count >= 8 ? $0.loadUnaligned(as: UInt64.self) : 0 }
         }
@@ -156,7 +161,7 @@ final class AbuseDriver: Sendable {
             $0.children += 1
             $0.operations += operations ?? 0
         }
-        let isForgiven = ending == .code(AbuseChild.endedByDispatch) && plan.descriptors != nil
+        let isForgiven = ending == .code(AbuseChild.endedByDispatch)
         guard ending != .code(0), !isForgiven else {
             try? FileManager.default.removeItem(at: log)
             try? FileManager.default.removeItem(at: output)
@@ -175,11 +180,17 @@ final class AbuseDriver: Sendable {
 }
 
 extension AbuseDriver {
-    /// Returns what the report begins with, without the debugger's backtraces.
+    /// Returns the beginning of a report without the debugger's backtraces, and the thread that has crashed.
     private static func summary(of report: String) -> [Substring] {
-        let noise = ["CoreFoundation: failed to dynamically link", "[New LWP", "libthread_db", "futex"]
-        return report.split(separator: "\n").filter { line in !noise.contains { line.contains($0) } }
-            .prefix { !$0.hasPrefix("Thread ") || !$0.contains("LWP") }.prefix(40).map { $0 }
+        let noise = [
+            "CoreFoundation: failed to dynamically link", "[New LWP", "libthread_db", "futex", "swift-runtime:",
+        ]
+        let lines = report.split(separator: "\n").filter { line in !noise.contains { line.contains($0) } }
+        let beginning = lines.prefix { !$0.hasPrefix("Thread ") }.prefix(40)
+        let crashed = lines.drop { !($0.hasPrefix("Thread ") && $0.hasSuffix("crashed:")) }.prefix {
+            $0 != "Registers:"
+        }
+        return Array(beginning + crashed)
     }
 }
 

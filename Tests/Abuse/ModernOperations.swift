@@ -409,7 +409,12 @@ enum ModernOperations {
         let task = session.dataTask(
             from: world.servers.url(dice.pick(["/medium", "/large"]), dice.pick([.plain, .tls])))
         task.resume()
+        let begin = ContinuousClock.now
         _ = await attempt(world) { try await task.metrics }
+        // A body that is not read may not keep the metrics until a timeout ends the load.
+        if ContinuousClock.now - begin > .seconds(World.resource) - .milliseconds(500) {
+            world.ledger.violate("modern.metrics: waited for the resource timeout, seed \(dice.seed)")
+        }
     }
 
     /// Every member of a task after its end.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Glibc
 import Testing
 import URLLoadingIO
 import URLLoadingTestSupport
@@ -26,5 +27,17 @@ import URLLoadingTestSupport
         // The thread continues with work that came later.
         let last = await threads.call(token) { 3 }
         #expect(last == 3 && !wasRun.value)
+    }
+
+    @Test func `Threads block the program's signals, but not those of a fault, whose handlers report crashes`() async {
+        let token = StopToken()
+        let blocked = await BlockingThreads(limit: 1).call(token, until: .max) { () -> [Int32] in
+            var mask = sigset_t()
+            pthread_sigmask(SIG_SETMASK, nil, &mask)
+            return [SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGABRT, SIGTERM, SIGCHLD].filter {
+                sigismember(&mask, $0) == 1
+            }
+        }
+        #expect(blocked == [SIGTERM, SIGCHLD])
     }
 }

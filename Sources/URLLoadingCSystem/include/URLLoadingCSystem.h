@@ -234,7 +234,8 @@ void *csys_library_open(const char *name);
 void *csys_library_symbol(void *library, const char *name);
 void csys_free(void *memory);
 
-/// Runs `body(context)` on a new detached thread with all signals blocked. Returns 0 or an errno.
+/// Runs `body(context)` on a new detached thread with all signals blocked, except those of a fault. Returns 0 or an
+/// errno.
 int csys_thread_start(void (*body)(void *), void *context, const char *name);
 /// A counting semaphore. Null is accepted by all functions, and stands for one that is never raised.
 typedef struct csys_semaphore csys_semaphore;

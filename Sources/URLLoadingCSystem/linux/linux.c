@@ -253,6 +253,11 @@ int csys_thread_start(void (*body)(void *), void *context, const char *name) {
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     sigset_t all, before;
     sigfillset(&all);
+    /* Signals of a fault stay deliverable: the kernel ends a process whose faulting thread blocks them without calling
+       a handler, and the report of a crash (Swift's backtracer, Breakpad) would be missing. These threads run code of
+       the program: its body streams, decisions and observers. */
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGABRT, SIGSYS};
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) sigdelset(&all, faults[i]);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     pthread_t thread;
     int error = pthread_create(&thread, &attributes, thread_main, start);
