@@ -50,7 +50,10 @@ struct ClassHandler: ProgramHandler {
             made.body = request.body
         }
         choice.bridge.mark(&made)
-        choice.bridge.state.withLock { $0.current = canonical }
+        choice.bridge.state.withLock { state in
+            state.current = canonical
+            state.offerStream(of: canonical, insteadOf: choice.asked)
+        }
         return made
     }
 
@@ -59,7 +62,11 @@ struct ClassHandler: ProgramHandler {
             throw URLError.described(.unsupportedURL)
         }
         var asked = choice.asked
-        if request.body?.isDemanded == true { asked.httpBodyStream = try await choice.bridge.nextStream() }
+        if request.body?.isDemanded == true {
+            do { asked.httpBodyStream = try await choice.bridge.nextStream() } catch is NoFurtherBody {
+                throw ProtocolFailure(URLError.described(.requestBodyStreamExhausted))
+            }
+        }
         let cached = await choice.bridge.cachedResponse(for: asked)
         let run = ProtocolRun(choice.bridge, choice.kind, asked, choice.task, cached)
         return try await withTaskCancellationHandler {

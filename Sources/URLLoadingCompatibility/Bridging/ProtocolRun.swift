@@ -129,7 +129,12 @@ final class ProtocolRun: NSObject, URLProtocolClient, Sendable {
     private func redirect(to other: URLRequest, _ response: URLResponse) throws -> ProtocolResponse {
         var made = try Request.make(other).get()
         bridge.mark(&made)
-        bridge.state.withLock { $0.next = other }
+        // The class may pass on the stream that it was given and has not read.
+        let isUnread = other.httpBodyStream?.isUnread == true
+        bridge.state.withLock { state in
+            state.next = other
+            state.offerStream(of: other, insteadOf: isUnread ? nil : request)
+        }
         return .redirect(response.core(answering: request, isRedirect: true), to: made)
     }
 

@@ -96,7 +96,7 @@ extension TaskBridge {
         let made = session.makeLoad(request, self, like: task, old)
         state.withLock { state in
             state.work = .replaced(old)
-            state.active?.stream = request.httpBodyStream
+            state.active?.stream = task is URLSessionUploadTask ? nil : request.httpBodyStream
             state.current = request
         }
         // The replaced load never began, so it ends at once, without events for the task.

@@ -42,7 +42,7 @@ extension TaskBridge {
         var decisions = Decisions()
         decisions.redirect = Decision.onLoop { redirect in try await TaskBridge.current?.decide(redirect) ?? .follow }
         decisions.bodyProvider = Decision.onLoop { demand in
-            guard let bridge = TaskBridge.current else { throw NoStream() }
+            guard let bridge = TaskBridge.current else { throw NoFurtherBody.noStream }
             return try await bridge.makeBody(demand)
         }
         decisions.cache = cacheDecision
@@ -73,7 +73,10 @@ extension TaskBridge {
             // The classic request does not contain the body of an upload.
             if other.hasBody(of: proposed), let body = redirect.request.body { request.setBody(body) }
             if redirect.request.properties[ClassicTask.self] != nil { mark(&request) }
-            state.withLock { $0.next = other }
+            state.withLock { state in
+                state.next = other
+                state.offerStream(of: other, insteadOf: proposed)
+            }
             return .instead(request)
         }
     }
@@ -115,7 +118,7 @@ extension TaskBridge {
         switch outcome {
         case .reply(let box):
             nonisolated(unsafe) let given = box.stream
-            guard let stream = given else { throw NoStream() }
+            guard let stream = given else { throw NoFurtherBody.noStream }
             return stream
         case .dropped: throw DroppedAnswer()
         case .withdrawn: throw CancellationError()
@@ -249,7 +252,7 @@ struct DroppedAnswer: Error, CustomStringConvertible {
     var description: String { "the delegate dropped the completion handler without calling it" }
 }
 
-/// The error of a load whose body must be sent again, and whose delegate provided no stream.
-struct NoStream: Error, CustomStringConvertible {
-    var description: String { "the delegate gave no new body stream" }
+extension NoFurtherBody {
+    /// The body must be sent, or sent again, and the delegate provided no stream.
+    static var noStream: NoFurtherBody { NoFurtherBody("no delegate provided a body stream with needNewBodyStream") }
 }

@@ -62,6 +62,13 @@ extension TaskBridge {
             return released
         }
 
+        /// Sends the body stream of a request that the program supplied in place of `proposed`, without asking the
+        /// delegate for one. A stream that `proposed` already had may have been read.
+        mutating func offerStream(of request: URLRequest, insteadOf proposed: URLRequest?) {
+            guard let stream = request.httpBodyStream, stream !== proposed?.httpBodyStream else { return }
+            active?.stream = stream
+        }
+
         var load: BridgedLoad? { work.load }
 
         /// The state of the load, or its final state after the last call; `nil` without a load.
@@ -97,7 +104,8 @@ extension TaskBridge {
         var body = BodyPath.mailbox
         /// The latest response in the core's form.
         var head: Response?
-        /// The body stream of the original request, removed when the first request is sent.
+        /// The body stream of the next request, from the original request or from one that the program supplied instead;
+        /// removed when that request is sent. `nil` if the delegate has to provide the stream.
         var stream: InputStream?
 
         init(handler: Handler?, stream: InputStream?) {

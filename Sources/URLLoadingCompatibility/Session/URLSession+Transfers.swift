@@ -12,7 +12,9 @@ extension URLSession {
         -> URLSessionUploadTask
     {
         makeTask(.init(request: request, kind: .data, handler: handler), { URLSessionUploadTask($0) }) {
-            load(request, $0) { made, bridge in
+            // The body of an upload is not that of its request.
+            $0.state.withLock { $0.active?.stream = nil }
+            return load(request, $0) { made, bridge in
                 values.isBackground ? uploadingInBackground(made, source, bridge) : uploading(made, source, bridge)
             }
         }

@@ -84,7 +84,9 @@ struct TransferRows {
             request.url = origin.url("/from")
             request.httpBodyStream = InputStream(data: Data("stream".utf8))
             let failing = request
-            await #expect(throws: URLError.self) { try await session.data(for: failing) }
+            await #expect { try await session.data(for: failing) } throws: {
+                ($0 as? URLError)?.code == .requestBodyStreamExhausted
+            }
             session.invalidateAndCancel()
         }
     }

@@ -166,7 +166,10 @@ final class LoadContext: LoadHandle, ConnectionClient, @unchecked Sendable {
     func demandBody(_ hop: Hop, _ cause: BodyProviderContext.Cause?) async throws(LoadError) -> RequestBody {
         guard let decision = bodyDecision else { throw .noBody(hop.request.url) }
         let demand = BodyProviderContext(request: hop.request, cause: cause ?? (hop.followed > 0 ? .redirect : .first))
-        return try await ask(decision, demand)
+        do throws(LoadError) { return try await ask(decision, demand) } catch {
+            guard let missing = error.underlying as? NoFurtherBody else { throw error }
+            throw LoadError(.requestBodyFailed, phase: .preparing, party: .local, detail: missing.description)
+        }
     }
 
     // MARK: Handshakes

@@ -171,6 +171,13 @@ public struct BodyProviderContext: Sendable {
     public let cause: Cause
 }
 
+/// Thrown by the ``Decisions/bodyProvider`` of a compatibility layer that has no further body for a request. The load
+/// fails with ``LoadError/Reason/requestBodyFailed``.
+package struct NoFurtherBody: Error, CustomStringConvertible {
+    package let description: String
+    package init(_ description: String) { self.description = description }
+}
+
 /// A redirect about to be followed.
 public struct Redirect: Sendable {
     /// The redirect response. Its body is delivered only if the redirect is not followed.
