@@ -56,10 +56,9 @@ struct RelayLinkState: Sendable {
     init(_ direction: NetworkConditions.Direction, _ conditions: NetworkConditions, number: Int, accepted: Int64) {
         self.accepted = accepted
         // The client knows of the connection after a round trip, the server half a round trip later.
-        let hold =
-            direction == .toServer
-            ? conditions.roundTripTime : conditions.roundTripTime + conditions.toServer.delay
-        opening = accepted + hold.inNanoseconds
+        let there = conditions.toServer.delay.boundedNanoseconds
+        let back = conditions.toClient.delay.boundedNanoseconds
+        opening = accepted + there + back + (direction == .toClient ? there : 0)
         func generator(_ purpose: Int) -> SeededGenerator {
             let stream = UInt64(number) << 2 | UInt64(direction == .toServer ? 0 : 2) | UInt64(purpose)
             return SeededGenerator(seed: conditions.seed &+ stream &* 0xD1B5_4A32_D192_ED03)
