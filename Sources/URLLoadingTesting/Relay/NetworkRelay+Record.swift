@@ -237,6 +237,8 @@ extension NetworkRelay.ConnectionRecord {
     }
 
     private func flight(_ round: Int, _ direction: NetworkConditions.Direction) -> Int? {
-        flights.lastIndex { $0.round == round && $0.direction == direction }
+        // A round begins only after the last one of the other side was delivered, so of each direction at most the last
+        // two flights change.
+        flights.suffix(4).lastIndex { $0.round == round && $0.direction == direction }
     }
 }

@@ -94,7 +94,7 @@ struct RelayedLoadTests {
     }
 
     private func useHTTP2(_ network: Network, _ version: Configuration.TLS.Version?) async throws {
-        let limit = Duration.seconds(version == .tls12 ? 5 : 60)
+        let limit = Duration.seconds(version == .tls12 ? 20 : 60)
         try await Self.withHTTP2(version) { server, configuration in
             server.route("/*") { _ in .ok(.bytes(Self.body)) }
             server.route("/up") { request in .ok("\(request.bodyCount)") }
@@ -300,7 +300,8 @@ struct RelayedLoadTests {
             conditions.toClient.cut = .init(cut, after: count)
             try await withNetworkRelay(to: origin.url(), conditions) { relay in
                 try await withSession(configuration) { session in
-                    let reason = await failure(.connectionLost) { try await session.data(from: relay.url()) }?.reason
+                    let expected = cut == .reset ? LoadError.Reason.connectionLost : .secureConnectionFailed
+                    let reason = await failure(expected) { try await session.data(from: relay.url()) }?.reason
                     #expect(reason != nil && origin.requests.isEmpty)
                 }
                 try await relay.wait { $0.open == 0 && $0.toClient.delivered == count * Int64($0.accepted) }
@@ -314,13 +315,16 @@ struct RelayedLoadTests {
             let clock = ManualClock()
             var configuration = configuration
             configuration.use(clock)
+            configuration.connectTimeout = .seconds(30)
             var conditions = NetworkConditions()
             conditions.toClient.silence = .after(bytes: 100)
             try await withNetworkRelay(to: origin.url(), conditions) { relay in
-                let load = RunningLoad(Session(configuration), Request(url: relay.url()))
+                let session = Session(configuration)
+                let load = RunningLoad(session, Request(url: relay.url()))
                 try await relay.wait { $0.toClient.delivered == 100 && $0.toClient.queued > 0 }
                 try await clock.advance(by: .seconds(10)) { relay.counts.open == 0 }
                 #expect(await load.reason == .connectTimeout)
+                await expectEmpty(session)
             }
         }
     }
