@@ -53,7 +53,7 @@ public final class NetworkRelay: Sendable {
     /// called. ``url(_:)-(String)`` has the scheme `http`.
     /// - Throws: an error if the socket could not be created.
     public convenience init(
-        to port: UInt16, _ conditions: NetworkConditions = .none, clock: ManualClock? = nil
+        toPort port: UInt16, _ conditions: NetworkConditions = .none, clock: ManualClock? = nil
     ) throws {
         try self.init(Destination(host: "127.0.0.1", port: port), base: nil, conditions, clock)
     }
@@ -196,7 +196,7 @@ extension NetworkRelay: ServingTests, WatchedServer {
 /// ```swift
 /// try await withNetworkRelay(to: origin.url(), .transatlantic) { relay in … }
 /// ```
-/// - Throws: the errors of ``NetworkRelay/init(to:_:clock:)-(URL,_,_)`` and of the closure.
+/// - Throws: the errors of ``NetworkRelay/init(to:_:clock:)`` and of the closure.
 nonisolated(nonsending) public func withNetworkRelay<R>(
     to url: URL, _ conditions: NetworkConditions = .none, clock: ManualClock? = nil,
     _ use: nonisolated(nonsending) (NetworkRelay) async throws -> R
@@ -208,12 +208,12 @@ nonisolated(nonsending) public func withNetworkRelay<R>(
 /// returns or throws.
 ///
 /// ```swift
-/// try await withNetworkRelay(to: 5432, .init(delay: .milliseconds(25))) { relay in … relay.port … }
+/// try await withNetworkRelay(toPort: 5432, .init(delay: .milliseconds(25))) { relay in … relay.port … }
 /// ```
-/// - Throws: the errors of ``NetworkRelay/init(to:_:clock:)-(UInt16,_,_)`` and of the closure.
+/// - Throws: the errors of ``NetworkRelay/init(toPort:_:clock:)`` and of the closure.
 nonisolated(nonsending) public func withNetworkRelay<R>(
-    to port: UInt16, _ conditions: NetworkConditions = .none, clock: ManualClock? = nil,
+    toPort port: UInt16, _ conditions: NetworkConditions = .none, clock: ManualClock? = nil,
     _ use: nonisolated(nonsending) (NetworkRelay) async throws -> R
 ) async throws -> R {
-    try await NetworkRelay(to: port, conditions, clock: clock).serving(use)
+    try await NetworkRelay(toPort: port, conditions, clock: clock).serving(use)
 }

@@ -26,7 +26,7 @@ struct SlowNetworksGuideTests {
     func name() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/feed") { _ in .ok("news") }
-            try await withNetworkRelay(to: origin.port) { relay in
+            try await withNetworkRelay(toPort: origin.port) { relay in
                 var configuration = Configuration.ephemeral
                 configuration.addressOverrides = [try .connect("api.example", to: "127.0.0.1", onPort: relay.port)]
                 try await Session(configuration).expect(try url("http://api.example/feed"), "news")

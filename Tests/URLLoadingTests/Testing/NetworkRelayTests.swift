@@ -18,7 +18,7 @@ struct NetworkRelayTests {
     ) async throws -> R {
         let listener = try SocketListener(.ipv4((127, 0, 0, 1), port: 0))
         defer { listener.close() }
-        return try await withNetworkRelay(to: listener.address.port, conditions, clock: clock) { relay in
+        return try await withNetworkRelay(toPort: listener.address.port, conditions, clock: clock) { relay in
             let client = try await Self.connect(to: relay.port)
             let server = try await StreamPeer(listener)
             defer {
@@ -305,7 +305,7 @@ struct NetworkRelayTests {
     func cutAll(by cut: NetworkConditions.Cut) async throws {
         let listener = try SocketListener(.ipv4((127, 0, 0, 1), port: 0))
         defer { listener.close() }
-        try await withNetworkRelay(to: listener.address.port, .init(delay: .seconds(3_600))) { relay in
+        try await withNetworkRelay(toPort: listener.address.port, .init(delay: .seconds(3_600))) { relay in
             var peers: [StreamPeer] = []
             for _ in 0..<3 {
                 peers.append(try await Self.connect(to: relay.port))
@@ -374,7 +374,7 @@ struct NetworkRelayTests {
     @Test("a server that cannot be reached resets the client")
     func unreachable() async throws {
         let port = try closedPort()
-        try await withNetworkRelay(to: port, .init(delay: .milliseconds(1))) { relay in
+        try await withNetworkRelay(toPort: port, .init(delay: .milliseconds(1))) { relay in
             await expectFailure(.connectionLost) { try await Session(.ephemeral).data(from: relay.url()) }
             #expect(relay.counts.unreachable >= 1)
             try await relay.wait { $0.open == 0 }
@@ -386,7 +386,7 @@ struct NetworkRelayTests {
         let listener = try SocketListener(.ipv4((127, 0, 0, 1), port: 0))
         defer { listener.close() }
         let (client, server, port) = try await withNetworkRelay(
-            to: listener.address.port, .init(delay: .seconds(3_600))
+            toPort: listener.address.port, .init(delay: .seconds(3_600))
         ) { relay in
             let client = try await Self.connect(to: relay.port)
             let server = try await StreamPeer(listener)
@@ -412,7 +412,7 @@ struct NetworkRelayTests {
         let other = try url("ftp://ada:pw@[::1]:2121/dir/a.txt")
         #expect(relay.url(other).absoluteString == "ftp://ada:pw@127.0.0.1:\(port)/dir/a.txt")
         #expect(relay.url(try url("wss://origin.test/x")).absoluteString == "wss://127.0.0.1:\(port)/x")
-        #expect(try NetworkRelay(to: 80).url("/x").absoluteString.hasPrefix("http://127.0.0.1:"))
+        #expect(try NetworkRelay(toPort: 80).url("/x").absoluteString.hasPrefix("http://127.0.0.1:"))
         for text in ["file:///tmp/x", "gopher://host/"] {
             #expect(throws: HTTPTestServerError.self) { try NetworkRelay(to: url(text)) }
         }
