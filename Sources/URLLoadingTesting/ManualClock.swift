@@ -22,7 +22,8 @@ package import URLLoadingIO
 /// ```
 /// A session uses it for the timeouts of its loads, the deadlines of decisions,
 /// the lifetime of idle connections, and the timing of a ``ReplayHandler``. An origin uses
-/// ``HTTPTestServer/Configuration/clock`` for the pauses and delays of its responses. Measurements for logs and spans,
+/// ``HTTPTestServer/Configuration/clock`` for the pauses and delays of its responses, a ``NetworkRelay`` the clock that
+/// it is created with for its delays and rates. Measurements for logs and spans,
 /// and the pacing of connection attempts, use the system's clock.
 ///
 /// It conforms to `Clock`, so a test's handlers and decisions can sleep on it too.

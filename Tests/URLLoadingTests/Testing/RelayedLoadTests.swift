@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import FoundationEssentials
+import Testing
+import URLLoading
+import URLLoadingIO
+import URLLoadingTestSupport
+import URLLoadingTesting
+
+/// Loads of every protocol through a relay: they succeed, and need the round trips that they must.
+///
+/// The clock of the sessions stands still, so a load that goes on only because a timer of the library wakes it does not
+/// go on: it fails after a minute, with what the relay has passed on.
+@Suite(.timeLimit(.minutes(4)))
+struct RelayedLoadTests {
+    /// A network of a row.
+    struct Network: Sendable, CustomTestStringConvertible {
+        let testDescription: String
+        let conditions: NetworkConditions
+        init(_ name: String, _ conditions: NetworkConditions) {
+            (testDescription, self.conditions) = (name, conditions)
+        }
+
+        static let all = [
+            Network("far", .init(delay: .milliseconds(25))),
+            Network("single bytes", .init(segmentSize: 1...1)),
+            Network("single bytes, one by one", .init(rate: 10_000, segmentSize: 1...1)),
+            jitter(1), jitter(2), jitter(3),
+        ]
+        static func jitter(_ seed: UInt64) -> Network {
+            Network(
+                "jitter \(seed)",
+                .init(delay: .milliseconds(3), jitter: .milliseconds(5), segmentSize: 1...700, seed: seed))
+        }
+    }
+
+    /// A configuration whose timers never fire.
+    static func timeless(_ configuration: Configuration = .ephemeral) -> Configuration {
+        configuration.with { configuration in
+            configuration.use(ManualClock())
+            configuration.http2PingInterval = nil
+        }
+    }
+
+    /// Ends with the load, or at the limit with what the relay has passed on.
+    static func limited<R: Sendable>(
+        _ relay: NetworkRelay, limit: Duration = .seconds(60), sourceLocation: SourceLocation = #_sourceLocation,
+        _ load: @escaping @Sendable () async throws -> R
+    ) async throws -> R {
+        let work = Task { try await load() }
+        let alarm = Task {
+            try await Task.sleep(for: limit)
+            Issue.record("no end after \(limit): \(relay.connections)", sourceLocation: sourceLocation)
+            work.cancel()
+        }
+        defer { alarm.cancel() }
+        return try await work.value
+    }
+
+    static let body = bytes(3_000)
+
+    @Test("http and https", arguments: Network.all, [nil, Configuration.TLS.Version.tls12, .tls13])
+    func http1(network: Network, version: Configuration.TLS.Version?) async throws {
+        func use(_ origin: HTTPTestServer, _ configuration: Configuration) async throws {
+            origin.route("/") { _ in .ok(.bytes(Self.body)) }
+            origin.route("/up") { request in .ok("\(request.bodyCount)") }
+            try await withNetworkRelay(to: origin.url(), network.conditions) { relay in
+                try await withSession(Self.timeless(configuration)) { session in
+                    for _ in 1...2 {
+                        let (data, _) = try await Self.limited(relay) { try await session.data(from: relay.url()) }
+                        #expect(data == Data(Self.body))
+                    }
+                    let upload = Request(url: relay.url("/up"), method: .post, body: .data(Data(Self.body)))
+                    let text = try await Self.limited(relay) { try await session.text(upload) }
+                    #expect(text == "\(Self.body.count)")
+                }
+                #expect(relay.counts.accepted == 1)
+            }
+        }
+        guard let version else {
+            return try await withHTTPTestServer { try await use($0, .ephemeral) }
+        }
+        try await withSecureOrigin(server: { $0.maximumVersion = version }) { try await use($0, $1) }
+    }
+
+    @Test("HTTP/2", arguments: Network.all, [nil, Configuration.TLS.Version.tls12, .tls13])
+    func http2(network: Network, version: Configuration.TLS.Version?) async throws {
+        // A first request over TLS 1.2 may wait for a timer, if the server's SETTINGS came with the handshake's end.
+        try await withKnownIssue(isIntermittent: true) {
+            try await useHTTP2(network, version)
+        } when: {
+            version == .tls12
+        }
+    }
+
+    private func useHTTP2(_ network: Network, _ version: Configuration.TLS.Version?) async throws {
+        let limit = Duration.seconds(version == .tls12 ? 20 : 60)
+        try await Self.withHTTP2(version) { server, configuration in
+            server.route("/*") { _ in .ok(.bytes(Self.body)) }
+            server.route("/up") { request in .ok("\(request.bodyCount)") }
+            try await withNetworkRelay(to: server.url(), network.conditions) { relay in
+                try await withSession(Self.timeless(configuration)) { session in
+                    for _ in 1...2 {
+                        let (data, _) = try await Self.limited(relay, limit: limit) {
+                            try await session.data(from: relay.url())
+                        }
+                        #expect(data == Data(Self.body))
+                    }
+                    let upload = Request(url: relay.url("/up"), method: .post, body: .data(Data(Self.body)))
+                    let text = try await Self.limited(relay, limit: limit) { try await session.text(upload) }
+                    #expect(text == "\(Self.body.count)")
+                    try await Self.limited(relay, limit: limit) {
+                        try await withThrowingTaskGroup(of: Int.self) { group in
+                            for number in 1...8 {
+                                group.addTask { try await session.data(from: relay.url("/\(number)")).0.count }
+                            }
+                            for try await count in group { #expect(count == Self.body.count) }
+                        }
+                    }
+                }
+                #expect(relay.counts.accepted == 1)
+            }
+        }
+    }
+
+    /// A server of HTTP/2, in the clear or with a version of TLS, and the configuration of its clients.
+    static func withHTTP2(
+        _ version: Configuration.TLS.Version?, _ use: (HTTP2TestServer, Configuration) async throws -> Void
+    ) async throws {
+        guard let version else {
+            return try await withHTTP2TestServer { try await use($0, .http2) }
+        }
+        let authority = try TestCertificateAuthority(commonName: "Test root")
+        var tls = HTTPTestServer.TLS(try authority.issue())
+        tls.applicationProtocols = ["h2"]
+        tls.maximumVersion = version
+        let configuration = Configuration.ephemeral.with {
+            $0.tls.trustRoots = .pem(String(decoding: authority.pem, as: UTF8.self))
+        }
+        try await withHTTP2TestServer(.init(tls: tls)) { try await use($0, configuration) }
+    }
+
+    @Test(
+        "WebSocket, in the clear and over TLS", arguments: Network.all, [nil, Configuration.TLS.Version.tls12, .tls13])
+    func webSocket(network: Network, version: Configuration.TLS.Version?) async throws {
+        func use(_ origin: HTTPTestServer, _ configuration: Configuration) async throws {
+            origin.webSocket("/echo", .echo)
+            origin.webSocket("/greeting") { socket in
+                try await socket.send(.text("hello"))
+                while let message = try await socket.receive() { try await socket.send(message) }
+            }
+            try await withNetworkRelay(to: origin.url(), network.conditions) { relay in
+                try await withSession(Self.timeless(configuration)) { session in
+                    for path in ["/echo", "/greeting"] {
+                        let socket = session.webSocketTask(relay.url(path)).resumed()
+                        try await Self.limited(relay) {
+                            if path == "/greeting" { try await expect({ try await socket.receive() }, .text("hello")) }
+                            try await socket.expectEcho(.text("one"))
+                            try await socket.expectEcho(.data(Data(Self.body)))
+                            #expect(await socket.close().error == nil)
+                        }
+                    }
+                }
+            }
+        }
+        guard let version else {
+            return try await withHTTPTestServer { try await use($0, .ephemeral) }
+        }
+        try await withSecureOrigin(server: { $0.maximumVersion = version }) { try await use($0, $1) }
+    }
+
+    @Test("ftp: the control connection, in the clear and over TLS", arguments: Network.all, [false, true])
+    func ftp(network: Network, isSecure: Bool) async throws {
+        let authority = try TestCertificateAuthority(commonName: "Test root")
+        let options =
+            isSecure
+            ? FTPTestServer.Configuration(tls: .init(try authority.issue()), security: .requiresExplicit) : .init()
+        let configuration = Configuration.ephemeral.with {
+            $0.tls.trustRoots = .pem(String(decoding: authority.pem, as: UTF8.self))
+            if isSecure { $0.ftp.security = .explicit }
+        }
+        try await withFTPTestServer(options) { server in
+            server.put("a.txt", Data(Self.body))
+            try await withNetworkRelay(to: server.url(), network.conditions) { relay in
+                try await withSession(Self.timeless(configuration)) { session in
+                    for _ in 1...2 {
+                        let (data, _) = try await Self.limited(relay) {
+                            try await session.data(from: relay.url("/a.txt"))
+                        }
+                        #expect(data == Data(Self.body))
+                    }
+                }
+                #expect(relay.counts.accepted == 1)
+            }
+        }
+    }
+
+    // MARK: Round trips
+
+    /// The round trips of a connection's loads, one after the other. A busy machine may take longer to send a flight
+    /// than a short delay lasts, and so needs more: longer delays are tried then.
+    private func expectRoundTrips(
+        to server: URL, _ expected: [Int], sourceLocation: SourceLocation = #_sourceLocation,
+        _ load: (_ relay: NetworkRelay, _ note: () -> Void) async throws -> Void
+    ) async throws {
+        var seen: [[Int]] = []
+        for delay in [25, 100, 400] {
+            var counts: [Int] = []
+            try await withNetworkRelay(to: server, .init(delay: .milliseconds(delay))) { relay in
+                try await load(relay) { counts.append(relay.connections.last?.roundTrips ?? 0) }
+            }
+            if counts == expected { return }
+            seen.append(counts)
+        }
+        Issue.record("\(seen) instead of \(expected)", sourceLocation: sourceLocation)
+    }
+
+    @Test(
+        "a request takes a round trip after those of the connect and the handshake",
+        arguments: [nil, Configuration.TLS.Version.tls12, .tls13])
+    func roundTrips(version: Configuration.TLS.Version?) async throws {
+        func use(_ origin: HTTPTestServer, _ configuration: Configuration) async throws {
+            origin.route("/") { _ in .ok("here") }
+            let first = version == nil ? 2 : version == .tls13 ? 3 : 4
+            try await expectRoundTrips(to: origin.url(), [first, first + 1]) { relay, note in
+                try await withSession(configuration) { session in
+                    for _ in 1...2 {
+                        try await session.expect(relay.url(), "here")
+                        note()
+                    }
+                }
+            }
+        }
+        guard let version else {
+            return try await withHTTPTestServer { try await use($0, .ephemeral) }
+        }
+        try await withSecureOrigin(server: { $0.maximumVersion = version }) { try await use($0, $1) }
+    }
+
+    @Test("HTTP/2 takes no round trip for its SETTINGS", arguments: [nil, Configuration.TLS.Version.tls13])
+    func roundTripsOfHTTP2(version: Configuration.TLS.Version?) async throws {
+        try await Self.withHTTP2(version) { server, configuration in
+            server.route("/") { _ in .ok("here") }
+            let first = version == nil ? 2 : 3
+            try await expectRoundTrips(to: server.url(), [first, first + 1]) { relay, note in
+                try await withSession(configuration) { session in
+                    for _ in 1...2 {
+                        try await session.expect(relay.url(), "here")
+                        note()
+                    }
+                }
+            }
+        }
+    }
+
+    @Test("a WebSocket takes a round trip to open, and a message none until it is answered")
+    func roundTripsOfWebSocket() async throws {
+        try await withHTTPTestServer { origin in
+            origin.webSocket("/", .echo)
+            try await expectRoundTrips(to: origin.url(), [2, 3, 4]) { relay, note in
+                try await withSession(.ephemeral) { session in
+                    let socket = session.webSocketTask(relay.url()).resumed()
+                    _ = try await socket.opened
+                    note()
+                    for _ in 1...2 {
+                        try await socket.expectEcho(.text("hello"))
+                        note()
+                    }
+                    await socket.close()
+                }
+            }
+        }
+    }
+
+    @Test("a body of the window's size takes one round trip")
+    func roundTripsOfBody() async throws {
+        try await withHTTPTestServer { origin in
+            origin.route("/") { _ in .ok(.repeated(count: 1_000_000)) }
+            try await expectRoundTrips(to: origin.url(), [2]) { relay, note in
+                try await withSession(.ephemeral) { session in
+                    let (data, _) = try await session.data(from: relay.url())
+                    #expect(data.count == 1_000_000)
+                    note()
+                    let flights = relay.connections[0].flights
+                    #expect(flights.count == 2 && flights[1].direction == .toClient && flights[1].round == 1)
+                    #expect(flights[1].bytes > 1_000_000 && flights[1].delivered == flights[1].bytes)
+                }
+            }
+        }
+    }
+
+    // MARK: Handshakes that are cut
+
+    @Test(
+        "a connection that ends in a TLS handshake fails the load", arguments: [0, 1, 100, 700],
+        [NetworkConditions.Cut.finish, .reset])
+    func cutInHandshake(count: Int64, cut: NetworkConditions.Cut) async throws {
+        try await withSecureOrigin { origin, configuration in
+            var conditions = NetworkConditions()
+            conditions.toClient.cut = .init(cut, after: count)
+            try await withNetworkRelay(to: origin.url(), conditions) { relay in
+                try await withSession(configuration) { session in
+                    let expected = cut == .reset ? LoadError.Reason.connectionLost : .secureConnectionFailed
+                    let reason = await failure(expected) { try await session.data(from: relay.url()) }?.reason
+                    #expect(reason != nil && origin.requests.isEmpty)
+                }
+                try await relay.wait { $0.open == 0 && $0.toClient.delivered == count * Int64($0.accepted) }
+            }
+        }
+    }
+
+    @Test("a silent handshake ends by the connect's timeout")
+    func silentHandshake() async throws {
+        try await withSecureOrigin { origin, configuration in
+            let clock = ManualClock()
+            var configuration = configuration
+            configuration.use(clock)
+            configuration.connectTimeout = .seconds(30)
+            var conditions = NetworkConditions()
+            conditions.toClient.silence = .after(bytes: 100)
+            try await withNetworkRelay(to: origin.url(), conditions) { relay in
+                let session = Session(configuration)
+                let load = RunningLoad(session, Request(url: relay.url()))
+                try await relay.wait { $0.toClient.delivered == 100 && $0.toClient.queued > 0 }
+                try await clock.advance(by: .seconds(10)) { relay.counts.open == 0 }
+                #expect(await load.reason == .connectTimeout)
+                await expectEmpty(session)
+            }
+        }
+    }
+}
