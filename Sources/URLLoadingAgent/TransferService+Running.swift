@@ -367,6 +367,9 @@ extension TransferProgress {
 extension Duration {
     /// The duration in nanoseconds, at most `Int64.max`.
     var wholeNanoseconds: Int64 {
+        // Compared first, because `components` ends the process if the seconds exceed `Int64`.
+        guard self < .seconds(Int64.max / 1_000_000_000) else { return .max }
+        guard self > .seconds(Int64.min / 1_000_000_000) else { return .min }
         let (whole, overflows) = components.seconds.multipliedReportingOverflow(by: 1_000_000_000)
         guard !overflows else { return .max }
         let (sum, over) = whole.addingReportingOverflow(components.attoseconds / 1_000_000_000)

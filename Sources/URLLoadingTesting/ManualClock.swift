@@ -172,9 +172,10 @@ extension LoopClock {
 extension Duration {
     /// The duration in nanoseconds: at least 0, at most about 146 years.
     package var inNanoseconds: Int64 {
+        guard self > .zero else { return 0 }
+        // Compared as durations, because `components` ends the process if the seconds exceed `Int64`.
+        guard self < .seconds(Int64.max / 2_000_000_000) else { return .max / 2 }
         let (seconds, attoseconds) = components
-        guard seconds >= 0 else { return 0 }
-        guard seconds < Int64.max / 2_000_000_000 else { return .max / 2 }
         return seconds * 1_000_000_000 + attoseconds / 1_000_000_000
     }
 }

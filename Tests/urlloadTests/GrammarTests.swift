@@ -78,6 +78,9 @@ struct GrammarTests {
         arguments: [("500", 500), ("100k", 102_400), ("2M", 2_097_152), ("1.5k", 1536)] as [(String, Int64)])
     func speeds(_ text: String, _ speed: Int64) throws {
         #expect(try OptionValue.speed(text, "-") == speed && OptionValue.speed("0", "-") == nil)
+        for odd in ["1e-300/s", "1/1e300d", "0/s", "nan/s", "1/nans", "/", ""] {
+            #expect(throws: UsageError.self) { try OptionValue.interval(odd) }
+        }
         #expect(try OptionValue.interval("2/s") == .milliseconds(500) && OptionValue.interval("30/m") == .seconds(2))
         #expect(throws: UsageError.self) { try OptionValue.speed("fast", "-") }
     }

@@ -9,7 +9,7 @@ import URLLoadingIO
 
 extension URLSessionTask {
     /// Connects a task and its progress in both directions: the progress shows the task and controls it.
-    final func connect(_ progress: Foundation.Progress) {
+    final func connect(_ progress: TaskProgress) {
         progress.kind = .file
         progress.setUserInfoObject(Foundation.Progress.FileOperationKind.downloading, forKey: .fileOperationKindKey)
         progress.totalUnitCount = NSURLSessionTransferSizeUnknown
@@ -29,11 +29,9 @@ extension URLSessionTask {
         if isWhole {
             // An empty transfer is complete, too; a `Progress` with a total of 0 never finishes.
             let whole = max(done, 1)
-            progress.totalUnitCount = whole
-            progress.completedUnitCount = whole
+            progress.set(completed: whole, of: whole)
         } else {
-            progress.totalUnitCount = whole
-            progress.completedUnitCount = done
+            progress.set(completed: done, of: whole)
         }
     }
 

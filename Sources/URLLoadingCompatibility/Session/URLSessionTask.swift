@@ -32,7 +32,7 @@ open class URLSessionTask: NSObject, NSCopying, @unchecked Sendable {
         var earliestBegin: Date?
         var expectsToReceive = NSURLSessionTransferSizeUnknown
         var expectsToSend = NSURLSessionTransferSizeUnknown
-        var progress: Foundation.Progress?
+        var progress: TaskProgress?
     }
     private let values = Lock(Values())
     private let made: TaskBridge?
@@ -179,9 +179,9 @@ open class URLSessionTask: NSObject, NSCopying, @unchecked Sendable {
     /// for task in [first, second] { all.addChild(task.progress, withPendingUnitCount: 1) }
     /// ```
     open var progress: Foundation.Progress {
-        let (progress, isNew) = values.withLock { values -> (Foundation.Progress, Bool) in
+        let (progress, isNew) = values.withLock { values -> (TaskProgress, Bool) in
             if let progress = values.progress { return (progress, false) }
-            let made = Foundation.Progress(parent: nil, userInfo: nil)
+            let made = TaskProgress(parent: nil, userInfo: nil)
             values.progress = made
             return (made, true)
         }
@@ -189,7 +189,7 @@ open class URLSessionTask: NSObject, NSCopying, @unchecked Sendable {
         return progress
     }
 
-    final var knownProgress: Foundation.Progress? { values.withLock { $0.progress } }
+    final var knownProgress: TaskProgress? { values.withLock { $0.progress } }
 
     // MARK: State and progress
 

@@ -83,7 +83,7 @@ extension OptionValue {
         } else if parts.count != 1 {
             seconds = 0
         }
-        guard let count = Double(parts[0]), count > 0, seconds > 0 else {
+        guard let count = Double(parts[0]), count > 0, seconds > 0, seconds / count < 1e9 else {
             throw UsageError("--rate takes a number of loads and a unit, such as 2/s or 30/m, not \(text)")
         }
         return .seconds(seconds / count)

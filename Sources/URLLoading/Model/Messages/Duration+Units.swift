@@ -3,8 +3,9 @@
 extension Duration {
     /// The duration in nanoseconds: at least one, at most about 146 years.
     var nanoseconds: Int64 {
-        guard components.seconds >= 0 else { return 1 }
-        guard components.seconds < Int64.max / 2_000_000_000 else { return .max / 2 }
+        guard self > .zero else { return 1 }
+        // Compared as durations, because `components` ends the process if the seconds exceed `Int64`.
+        guard self < .seconds(Int64.max / 2_000_000_000) else { return .max / 2 }
         return max(1, components.seconds * 1_000_000_000 + components.attoseconds / 1_000_000_000)
     }
 
