@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The `Progress` of a task. Foundation on Linux adds the fractions of a parent's children with products that end the
-// process when they overflow. A fraction from 0 to 1 never overflows them. A child with completed bytes and a total of
-// -1, as of any body of unknown length, overflows them as soon as two siblings have large totals. So this class gives
-// Foundation fractions from 0 to 1 only, and shows the actual counts itself.
+// process when they overflow. A fraction from 0 to 1 never overflows them. A fraction far above 1 may: 1 MB where the
+// program expected 1 KB, beside two downloads of 30 MB. So this class gives Foundation fractions from 0 to 1 only, and
+// shows the actual counts itself.
 
 import Foundation
 import Synchronization

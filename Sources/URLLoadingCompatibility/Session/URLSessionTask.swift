@@ -171,8 +171,8 @@ open class URLSessionTask: NSObject, NSCopying, @unchecked Sendable {
         set { values.withLock { $0.expectsToSend = newValue } }
     }
 
-    /// Counts the bytes of both bodies; determinate only if both lengths are known or expected. Cancelling it cancels
-    /// the task; pausing suspends and resuming resumes the task.
+    /// Counts the bytes of both bodies; determinate only if both lengths are known or expected, and not exceeded.
+    /// Cancelling it cancels the task; pausing suspends and resuming resumes the task.
     ///
     /// ```swift
     /// let all = Progress(totalUnitCount: 2)
