@@ -212,6 +212,8 @@ final class ChoppingTransport: Transport {
 
     private func stall(_ interest: PollSlot.Interest) -> Progress {
         hasStalled.raise()
+        // What the socket holds is not to be read.
+        _ = slot.beginRead()
         return .blocked(interest)
     }
 }

@@ -100,8 +100,11 @@ package final class Poller: Sendable {
     /// Waits until the slot is notified or the token is stopped; the wait counts as idle time.
     package func park(_ slot: PollSlot, _ interest: PollSlot.Interest, _ token: StopToken) async {
         switch interest {
-        // A notification that was used up, and not followed by a read of the socket, counts as one to come.
-        case .read: if slot.readable.take() || slot.mayHoldInput { return }
+        case .read:
+            if slot.readable.take() { return }
+            // A notification was used up and not followed by a read of the socket. The yield keeps a transport that
+            // never reads it from occupying its thread.
+            if slot.mayHoldInput { return await Task.yield() }
         case .write: if slot.writable.take() { return }
         }
         guard token.stopReason == nil else { return }
@@ -125,8 +128,11 @@ package final class Poller: Sendable {
         async
     {
         switch interest {
-        // A notification that was used up, and not followed by a read of the socket, counts as one to come.
-        case .read: if slot.readable.take() || slot.mayHoldInput { return }
+        case .read:
+            if slot.readable.take() { return }
+            // A notification was used up and not followed by a read of the socket. The yield keeps a transport that
+            // never reads it from occupying its thread.
+            if slot.mayHoldInput { return await Task.yield() }
         case .write: if slot.writable.take() { return }
         }
         guard token.stopReason == nil else { return }

@@ -85,16 +85,7 @@ struct RelayedLoadTests {
 
     @Test("HTTP/2", arguments: Network.all, [nil, Configuration.TLS.Version.tls12, .tls13])
     func http2(network: Network, version: Configuration.TLS.Version?) async throws {
-        // A first request over TLS 1.2 may wait for a timer, if the server's SETTINGS came with the handshake's end.
-        try await withKnownIssue(isIntermittent: true) {
-            try await useHTTP2(network, version)
-        } when: {
-            version == .tls12
-        }
-    }
-
-    private func useHTTP2(_ network: Network, _ version: Configuration.TLS.Version?) async throws {
-        let limit = Duration.seconds(version == .tls12 ? 20 : 60)
+        let limit = Duration.seconds(60)
         try await Self.withHTTP2(version) { server, configuration in
             server.route("/*") { _ in .ok(.bytes(Self.body)) }
             server.route("/up") { request in .ok("\(request.bodyCount)") }
