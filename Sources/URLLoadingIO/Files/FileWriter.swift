@@ -201,6 +201,7 @@ package final class FileWriter: Sendable {
         from current: String, to destination: String, replacing: Bool, permissions: Permissions = .unchanged,
         synchronizes: Bool
     ) throws(IOFailure) {
+        guard !Self.isSpecial(destination) else { throw IOFailure(.system(EEXIST), .open) }
         let before = csys_file_mode(descriptor)
         let wanted: UInt32? =
             switch permissions {
@@ -227,6 +228,14 @@ package final class FileWriter: Sendable {
             if synchronizes { try synchronize() }
         }
         if synchronizes { try Self.synchronizeFolder(of: destination) }
+    }
+
+    /// Whether a path names a device, a pipe or a socket. None is replaced by a file: a program of the superuser would
+    /// take `/dev/null` from the whole machine.
+    private static func isSpecial(_ path: String) -> Bool {
+        var info = stat()
+        guard lstat(path, &info) == 0 else { return false }
+        return ![S_IFREG, S_IFLNK, S_IFDIR].contains(info.st_mode & S_IFMT)
     }
 
     /// Returns once a path's name is on the disk. Blocks.

@@ -91,6 +91,26 @@ struct PlacingRows {
         }
     }
 
+    @Test("a download replaces no device, pipe or socket, and is not placed at a URL of another scheme")
+    func specialDestination() async throws {
+        try await Self.with { folder, session, url in
+            // Stands for a device: a program of the superuser must not replace /dev/null.
+            let pipe = folder.url("pipe")
+            #expect(mkfifo(pipe.path, 0o600) == 0)
+            await expectFailure(.cannotMoveFile) { try await session.download(Request(url: url), to: pipe) }
+            try await session.download(Request(url: url)) { file in
+                await expectFailure(.cannotMoveFile) { try file.move(to: pipe) }
+                let web = try #require(URL(string: "http://example.org/file"))
+                await expectFailure(.cannotMoveFile) { try file.move(to: web) }
+            }
+            var status = stat()
+            #expect(stat(pipe.path, &status) == 0 && status.st_mode & S_IFMT == S_IFIFO)
+            let other = try #require(URL(string: "http://example.org\(folder.url("web").path)"))
+            await expectFailure(.cannotCreateFile) { try await session.download(Request(url: url), to: other) }
+            #expect(folder.names == ["pipe"])
+        }
+    }
+
     @Test("a download that could not be placed stays private")
     func notPlaced() async throws {
         try await Self.with { folder, session, url in

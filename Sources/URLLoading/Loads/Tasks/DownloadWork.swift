@@ -126,6 +126,10 @@ final class DownloadWork: Sendable {
     /// - Throws: ``LoadError``, with the response if it does not answer the request. The partial file is then
     ///   unchanged.
     func begin(_ response: Response, _ request: Request) async throws(LoadError) -> (offset: Int64, expected: Int64?)? {
+        guard options.destination?.namesFile ?? true else {
+            throw LoadError(
+                .cannotCreateFile, phase: .receiving, party: .local, detail: "the destination is not a file URL")
+        }
         let opening = try opening(for: response)
         let held = state.withLock { $0.file }
         let folder = folders[0]

@@ -81,7 +81,7 @@ public final class DownloadedFile: Sendable, CustomStringConvertible {
     ///
     /// A symbolic link at the destination is replaced itself, not its target. Only the permissions of a replaced file
     /// are kept: its other hard links keep the old content, and owner, access lists and extended attributes are those
-    /// of a new file.
+    /// of a new file. A device, a pipe or a socket is not replaced.
     /// - Parameters:
     ///   - destination: a `file` URL; its folder must exist.
     ///   - overwriting: whether an existing file is replaced.
@@ -92,6 +92,11 @@ public final class DownloadedFile: Sendable, CustomStringConvertible {
     public func move(
         to destination: URL, overwriting: Bool = true, permissions: UInt16? = nil, synchronizing: Bool = false
     ) throws(LoadError) {
+        guard destination.namesFile else {
+            throw LoadError(
+                .cannotMoveFile, phase: .receiving, party: .local, detail: "the destination is not a file URL"
+            ).at(response.url)
+        }
         let path = destination.path(percentEncoded: false)
         let permissions = permissions.map(FileWriter.Permissions.exactly) ?? .usual
         do throws(IOFailure) {
@@ -127,6 +132,11 @@ public final class DownloadedFile: Sendable, CustomStringConvertible {
 
     /// The file on one line: `file /tmp/x 1024`.
     public var description: String { "file \(url.path(percentEncoded: false)) \(size)" }
+}
+
+extension URL {
+    /// Whether the URL has a path on this machine: a `file` URL, or a path without a scheme.
+    var namesFile: Bool { isFileURL || scheme == nil }
 }
 
 extension IOFailure {
