@@ -129,6 +129,10 @@ struct LoopTests {
         slot.wakeWriterForReads(false)
         slot.notify(readable: true, writable: false)
         #expect(!slot.takesWrite && slot.takesRead)
+        // A late notification of a socket that is gone leaves no mark.
+        slot.noteInput(isEnd: true)
+        #expect(!slot.mayHoldInput)
+        slot.brief.descriptor.store(0, ordering: .relaxed)
         slot.noteInput(isEnd: true)
         #expect(slot.mayHoldInput)
         #expect(slot.beginRead() && !slot.mayHoldInput)

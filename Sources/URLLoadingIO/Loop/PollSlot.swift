@@ -105,8 +105,10 @@ package final class PollSlot: Sendable {
     /// Whether the socket may hold input of which no further notification comes.
     package var mayHoldInput: Bool { inputMark.load(ordering: .acquiring) }
 
-    /// Called by the poller for a notification of input, and of the peer's end.
+    /// Called by the poller for a notification of input, and of the peer's end. A late notification of a socket that is
+    /// closed may meet a slot that has no socket now; its user would never remove the mark.
     func noteInput(isEnd: Bool) {
+        guard brief.descriptor.load(ordering: .acquiring) >= 0 else { return }
         if isEnd { isEndNoted.store(true, ordering: .releasing) }
         inputMark.store(true, ordering: .releasing)
     }

@@ -79,9 +79,13 @@ package final class Poller: Sendable {
         let failure = startFailure.load(ordering: .acquiring)
         guard failure == 0 else { throw IOFailure(.system(failure), .open) }
         guard wakeUpDescriptor >= 0 else { throw IOFailure(.system(-wakeUpDescriptor), .open) }
+        // Before the first notification, of which the slot keeps a mark.
+        slot.brief.descriptor.store(descriptor, ordering: .releasing)
         let result = csys_poll_add(poll, descriptor, Unmanaged.passUnretained(slot).toOpaque())
-        guard result == 0 else { throw IOFailure(.system(-result), .open) }
-        slot.brief.descriptor.store(descriptor, ordering: .relaxed)
+        guard result == 0 else {
+            slot.brief.descriptor.store(-1, ordering: .releasing)
+            throw IOFailure(.system(-result), .open)
+        }
     }
 
     /// See `BriefWait`.

@@ -99,7 +99,7 @@ struct ReadAheadRows {
         // A load that sleeps while its answer is there fails.
         configuration.idleTimeout = .seconds(5)
         return try await withSession(configuration) { session in
-            let url = try #require(URL(string: "https://127.0.0.1:\(port)/"))
+            let url = try #require(URL(string: "https://localhost:\(port)/"))
             return try await session.data(from: url).1.http?.status.code ?? 0
         }
     }
