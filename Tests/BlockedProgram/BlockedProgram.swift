@@ -25,7 +25,7 @@ enum BlockedProgram {
 
     static func main() {
         guard arguments.count > 2, let scene = scenes[arguments[1]] else { exit(64) }
-        alarm(30)
+        alarm(100)
         scene()
         print("done")
     }

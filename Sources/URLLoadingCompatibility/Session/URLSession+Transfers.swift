@@ -145,10 +145,13 @@ extension TaskBridge {
     /// returned.
     private func beforeLastCall(_ handler: @escaping @Sendable (Data?) -> Void) -> @Sendable (Data?) -> Void {
         state.withLock { $0.mailbox.awaitHandler() }
+        // The handler may block, and the load ends on the event loop.
         return { [self] data in
-            handler(data)
-            state.withLock { $0.mailbox.handlerReturned() }
-            schedule()
+            BlockingThreads.programs.run { [self] in
+                handler(data)
+                state.withLock { $0.mailbox.handlerReturned() }
+                schedule()
+            }
         }
     }
 

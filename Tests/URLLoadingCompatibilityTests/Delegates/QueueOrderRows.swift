@@ -191,7 +191,11 @@ struct QueueOrderRows {
             let received = Counter()
             recorder.onComplete = { _, _ in words.add("complete") }
             let session = recorder.session()
+            // The first handler returns once both are to be called.
+            let areBothDue = DispatchSemaphore(value: kind == 2 ? 0 : 1)
             let handler: @Sendable (Data?) -> Void = { [self] _ in
+                areBothDue.wait()
+                areBothDue.signal()
                 note(words, session)
                 received.add()
             }
@@ -208,6 +212,7 @@ struct QueueOrderRows {
                     download.cancel(byProducingResumeData: handler)
                 }
                 download.cancel(byProducingResumeData: handler)
+                areBothDue.signal()
             }
             await received.reaches(kind == 2 ? 2 : 1)
             await recorder.completed.reaches(1)

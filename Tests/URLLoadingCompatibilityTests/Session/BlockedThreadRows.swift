@@ -57,7 +57,10 @@ struct BlockedThreadRows {
     func note() async throws {
         let (code, errors) = try await Self.run("modern", onOneCore: false)
         #expect(code == 0)
-        #expect(errors.split(separator: "\n").filter { $0.contains("pool has run no task for a second") }.count == 1)
+        #expect(
+            errors.split(separator: "\n").filter {
+                $0.contains("waited a second for a thread of Swift's concurrency pool")
+            }.count == 1)
     }
     #endif
 }
