@@ -97,9 +97,13 @@ struct SecretCommandTests {
             origin.route("/") { _ in .ok("here") }
             origin.start()
         }
-        let result = try await Running.command(
-            "/bin/sh",
-            ["-c", "ulimit -n 40; exec \"$@\"", "sh", Running.urlloadPath] + origins.map { $0.url().absoluteString })
+        let words = ["-c", "ulimit -n 40; exec \"$@\"", "sh", Running.urlloadPath]
+        var result = try await Running.command("/bin/sh", words + origins.map { $0.url().absoluteString })
+        // Once a second Dispatch opens a file, and ends the process if there is no descriptor for it
+        // (docs/known-limits.md). A busy machine makes a run that long.
+        for _ in 0..<3 where result.code == SIGILL {
+            result = try await Running.command("/bin/sh", words + origins.map { $0.url().absoluteString })
+        }
         for origin in origins { await origin.stop() }
         #expect(result.code == 0 && result.text == String(repeating: "here", count: 60), "\(result.errors)")
     }
