@@ -100,7 +100,9 @@ struct HandlerRows {
             none.url = nil
             let bad = await session.result(none)
             #expect(bad.error?.code == .unsupportedURL)
-            let offline = await session.result(URLRequest(url: origin.url(), cachePolicy: .returnCacheDataDontLoad))
+            // No other server that had this port before, and whose response is stored, has this path.
+            let unstored = origin.url("/never-stored")
+            let offline = await session.result(URLRequest(url: unstored, cachePolicy: .returnCacheDataDontLoad))
             #expect(offline.error?.code == .resourceUnavailable)
             origin.releaseStalls()
             session.invalidateAndCancel()
