@@ -103,7 +103,8 @@ extension URLSession {
         let adopt = { @Sendable [weak self] (transfer: BackgroundTransfer) in self?.adopt(transfer) }
         let adopted = { @Sendable [weak self] in self?.noteAdoption() ?? () }
         let finished = { @Sendable [weak self] in self?.finishEvents() ?? () }
-        Task.onLoop { await transfers.adopt(adopt, adopted: adopted, finished: finished) }
+        // Not on the event loop: each adopted task is announced to the delegate, whose method may block.
+        Task { await transfers.adopt(adopt, adopted: adopted, finished: finished) }
     }
 
     private final func finishEvents() {

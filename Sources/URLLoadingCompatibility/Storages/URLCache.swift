@@ -28,19 +28,13 @@ open class URLCache: NSObject, @unchecked Sendable {
     }
 
     private static let standard = Lock<URLCache>(URLCache(.shared))
-    private static let isReplaced = Atomic<Bool>(false)
 
     /// The cache of ``URLSessionConfiguration/default``: the core's `ResponseCache.shared` of this user and program,
     /// unless another cache was set. Setting it does not affect existing sessions.
     open class var shared: URLCache {
         get { standard.withLock { $0 } }
-        set {
-            isReplaced.store(true, ordering: .releasing)
-            standard.withLock { $0 = newValue }
-        }
+        set { standard.withLock { $0 = newValue } }
     }
-
-    static var isSharedReplaced: Bool { isReplaced.load(ordering: .acquiring) }
 
     final let core: ResponseCache
 

@@ -98,9 +98,10 @@ package final class PollSlot: Sendable {
     // MARK: Input
 
     // The kernel notifies of changes only. A task that has used up a notification, and then reads bytes that lay above
-    // the socket (read ahead with a TLS handshake, or with a proxy's reply), must not wait before it has read the socket
-    // as well. So the slot keeps a mark from each notification to the read that finds no more; every transport reads its
-    // socket between `beginRead` and `leaveInput`, and `Poller.park` begins no wait for input while the mark is set.
+    // the socket (read ahead with a TLS handshake, or with a proxy's reply), must not wait before it has read the
+    // socket as well. So the slot keeps a mark from each notification to the read that finds no more: every reader of a
+    // socket calls `beginRead` first, and `leaveInput` if it may have left something; `Poller.park` begins no wait for
+    // input while the mark is set.
 
     /// Whether the socket may hold input of which no further notification comes.
     package var mayHoldInput: Bool { inputMark.load(ordering: .acquiring) }
@@ -120,8 +121,8 @@ package final class PollSlot: Sendable {
         return isEndNoted.load(ordering: .relaxed) && isEndNoted.exchange(false, ordering: .acquiringAndReleasing)
     }
 
-    /// Sets the mark after a read that may have left something: it has filled its buffer, or the peer's end was notified
-    /// and is still to be read.
+    /// Sets the mark after a read that may have left something: it has filled its buffer, or the peer's end was
+    /// notified and is still to be read.
     func leaveInput(isEnd: Bool) { noteInput(isEnd: isEnd) }
 
     /// Whether a task is parked here now; lets tests end waits that have really begun.

@@ -50,12 +50,12 @@ extension ProtocolHandler {
     public func canonical(_ request: Request) -> Request? { nil }
 }
 
-/// A built-in handler. It observes the end of the load, so it runs in the load's own task.
 /// A handler of another layer of this package, on behalf of the program. ``canHandle(_:)`` and ``canonical(_:)`` call
 /// code of the program that may block, so they run on `BlockingThreads.programs`. ``load(_:client:)`` and the bodies
 /// that it returns do not block, and run on the event loop even while the program blocks all threads of the pool.
 package protocol ProgramHandler: ProtocolHandler {}
 
+/// A built-in handler. It observes the end of the load, so it runs in the load's own task.
 protocol DirectHandler: ProtocolHandler {
     func exchange(_ hop: Hop, for load: LoadContext) async throws(LoadError) -> any Exchange
 }

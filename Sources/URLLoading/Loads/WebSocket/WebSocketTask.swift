@@ -126,7 +126,8 @@ public final class WebSocketTask: Sendable, CustomStringConvertible {
         return load.ending
     }
 
-    /// Notes the close frame of a call that is about to close the socket: a stop before the call's turn sends this frame.
+    /// Notes the close frame of a call that is about to close the socket: a stop before the call's turn sends this
+    /// frame.
     package func announceClose(_ close: WebSocketClose) {
         load.state.withLock { $0.control.announceClose(close) }
     }

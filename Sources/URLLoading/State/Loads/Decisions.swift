@@ -45,8 +45,8 @@ public struct Decision<Question: Sendable, Answer: Sendable>: Sendable {
         isOnLoop = true
     }
 
-    /// Returns a decision of another layer of this package. Its closure does not block, and runs on the event loop, even
-    /// while the program blocks all threads of the pool.
+    /// Returns a decision of another layer of this package. Its closure does not block, and runs on the event loop,
+    /// even while the program blocks all threads of the pool.
     package static func onLoop(_ decide: @escaping @Sendable (Question) async throws -> Answer) -> Self {
         Self(onLoop: decide)
     }

@@ -53,9 +53,9 @@ final class PoolWatch: TimerTarget {
         }
         if let isBlocked {
             DebugNote.write(
-                "a task has waited a second for a thread of Swift's concurrency pool, and so may \(isBlocked) loads: the "
-                    + "threads are busy, or blocked, for example by a semaphore in a task. Block no thread of the pool, or "
-                    + "run the loads with eventLoopExecutor")
+                "a task has waited a second for a thread of Swift's concurrency pool, and so may \(isBlocked) loads: "
+                    + "the threads are busy, or blocked, for example by a semaphore in a task. Block no thread of the "
+                    + "pool, or run the loads with eventLoopExecutor")
         }
         if let asks { Task.detached(priority: asks) { self.answered() } }
         if goesOn { Poller.shared.schedule(self, at: now + Self.interval) }
