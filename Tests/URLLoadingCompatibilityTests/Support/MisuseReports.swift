@@ -9,7 +9,9 @@ import URLLoadingIO
 final class MisuseReports: Sendable {
     private static let all = Lock<[(task: ObjectIdentifier, words: String)]>([])
     private static let isInstalled: Void = {
+        let before = URLSession.misuseHandler
         URLSession.misuseHandler = { misuse in
+            before(misuse)
             all.withLock { $0.append((ObjectIdentifier(misuse.task), misuse.description)) }
         }
     }()
