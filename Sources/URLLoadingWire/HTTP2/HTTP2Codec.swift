@@ -238,7 +238,7 @@ package final class HTTP2Codec {
     }
 
     /// Allows for frames that arrive on a stream that was reset while the peer was sending.
-    func allowLateFrames(_ state: HTTP2StreamState) { scanner.ended(window: state.window ?? limits.streamWindow) }
+    func allowLateFrames(_ state: HTTP2StreamState) { scanner.ended(window: state.window ?? limits.streamWindow, limits) }
 
     /// Removes the state of a stream that has ended by itself.
     package func forget(_ stream: Int32) { streams[stream] = nil }
@@ -252,9 +252,11 @@ package final class HTTP2Codec {
     /// Returns stream flow-control credit for data that the stream's reader has taken.
     package func consumed(_ count: Int, on stream: Int32) { nghttp2_session_consume_stream(session, stream, count) }
 
-    /// Enlarges the window of a stream whose reader keeps up, so that more data may be in flight.
-    package func enlargeWindow(_ stream: Int32, to window: Int32) {
-        streams[stream]?.window = window
+    /// Changes the window of a stream. A larger one is announced with the next output; for a smaller one, credit is
+    /// held back as its data is consumed.
+    package func resizeWindow(_ stream: Int32, to window: Int32) {
+        guard let state = streams[stream] else { return }
+        state.window = max(state.window ?? limits.streamWindow, window)
         _ = nghttp2_session_set_local_window_size(session, 0, stream, window)
     }
 
@@ -281,7 +283,7 @@ final class HTTP2StreamState {
     let sizeOfHead: Int
     var informationalCount = 0
     var hasHead = false
-    /// The stream's receive window, once it was changed.
+    /// The largest receive window that the stream has had, once it was changed.
     var window: Int32?
     /// The reason for which the codec ended the stream.
     var violation: WireViolation?

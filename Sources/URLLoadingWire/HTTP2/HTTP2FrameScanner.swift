@@ -33,9 +33,12 @@ struct HTTP2FrameScanner {
     mutating func progressed() { idleFrames = 0 }
 
     /// Records that the client has reset a stream: at most a window's worth of data is then in flight.
-    mutating func ended(window: Int32) { late = min(late + Int(window) + Self.leastCost, Self.maximumLate) }
+    mutating func ended(window: Int32, _ limits: HTTP2Limits) {
+        late = min(late + Int(window) + Self.leastCost, max(Self.maximumLate, 2 * Int(limits.connectionWindow)))
+    }
 
-    /// The minimum cost of a late frame, so that many small frames cannot pass as late, and the limit of the sum.
+    /// The minimum cost of a late frame, so that many small frames cannot pass as late, and the limit of the sum, unless
+    /// the connection's window is larger.
     private static let leastCost = 512
     private static let maximumLate = 64 << 20
 

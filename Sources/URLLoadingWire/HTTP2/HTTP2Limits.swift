@@ -20,7 +20,9 @@ package struct HTTP2Limits: Sendable, Hashable {
     package var streamWindow: Int32 = 256 * 1024
     /// The receive window of the connection in bytes. Its credit is returned on arrival, so that an unread stream does
     /// not block the others.
-    package var connectionWindow: Int32 = 16 << 20
+    package var connectionWindow: Int32 = 64 << 20
+    /// The smallest window that is announced, in bytes: a frame of the usual size.
+    package static let leastWindow = 16 << 10
 
     package init() {}
 }

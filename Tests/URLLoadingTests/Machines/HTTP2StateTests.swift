@@ -8,10 +8,12 @@ import URLLoadingWire
 
 /// Who reads, writes and closes the socket of a shared connection.
 @Suite struct HTTP2StateTests {
-    private func state() throws -> HTTP2State { HTTP2State(try HTTP2Codec(), HTTP2StreamSlots(), now: 0) }
+    private func state() throws -> HTTP2State {
+        HTTP2State(try HTTP2Codec(), HTTP2StreamSlots(), HTTP2Windows(.init()), now: 0)
+    }
 
     private func stream() -> HTTP2Stream {
-        HTTP2Stream(slot: Poller.shared.borrowSlot(), urgency: 3, window: 65_535, hasBody: false)
+        HTTP2Stream(slot: Poller.shared.borrowSlot(), urgency: 3, window: .init(.init()), hasBody: false)
     }
 
     @Test("a task that is called to read, but ends its wait, passes the call on") func theCallIsPassedOn() throws {

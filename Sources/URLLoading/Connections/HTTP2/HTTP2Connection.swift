@@ -21,6 +21,8 @@ final class HTTP2Connection: @unchecked Sendable {
     /// In nanoseconds; see `HTTP2Probe`. Nil for no probes.
     let http2PingInterval: Int64?
     let http2PingTimeout: Int64
+    /// The receive window of a new stream.
+    let newWindow: HTTP2Windows.Window
 
     let state: Lock<HTTP2State>
     let places = HTTP2StreamSlots()
@@ -47,8 +49,10 @@ final class HTTP2Connection: @unchecked Sendable {
         expectContinueTimeout = configuration.expectContinueTimeout
         http2PingInterval = configuration.http2PingInterval.map(LoadHandle.nanoseconds)
         http2PingTimeout = LoadHandle.nanoseconds(configuration.http2PingTimeout)
-        let codec = try HTTP2Codec(limits: HTTP2Limits(configuration.limits))
-        state = Lock(HTTP2State(codec, places, now: configuration.clock.coarseNow()))
+        let windows = HTTP2Windows(HTTP2Windows.Limits(configuration.limits))
+        newWindow = HTTP2Windows.Window(windows.limits)
+        let codec = try HTTP2Codec(limits: HTTP2Limits(configuration.limits, windows.limits))
+        state = Lock(HTTP2State(codec, places, windows, now: configuration.clock.coarseNow()))
         // The peer's SETTINGS may have been read with the end of the handshake.
         incoming.mustRead = transport.mayHoldMore
     }
@@ -97,7 +101,9 @@ final class HTTP2Connection: @unchecked Sendable {
     ///   - used: the bytes that the reader has consumed; the peer may send as many more.
     ///   - readsBody: whether the caller waits for the body if nothing has arrived.
     func take(_ stream: HTTP2Stream, used: Int, readsBody: Bool) -> HTTP2Inbox {
-        let (inbox, mustFlush) = state.withLock { $0.take(stream, used: used, readsBody: readsBody) }
+        let (inbox, mustFlush) = state.withLock {
+            $0.take(stream, used: used, readsBody: readsBody, now: clock.coarseNow())
+        }
         if mustFlush { flushIfNeeded() }
         return inbox
     }
@@ -199,7 +205,8 @@ final class HTTP2Connection: @unchecked Sendable {
         let mustClose = state.withLock { state -> Bool? in
             if outgoing.isSent {
                 if outgoing.clear() { state.probing.lastWritten = clock.coarseNow() }
-                slots = state.takeOutput(into: &outgoing.bytes, upTo: HTTP2Outgoing.size)
+                slots = state.takeOutput(
+                    into: &outgoing.bytes, upTo: HTTP2Outgoing.size, now: clock.coarseNow())
             }
             guard outgoing.isSent else { return nil }
             state.endWriting()
@@ -225,10 +232,19 @@ final class HTTP2Connection: @unchecked Sendable {
 }
 
 extension HTTP2Limits {
-    fileprivate init(_ limits: Configuration.Limits) {
+    fileprivate init(_ limits: Configuration.Limits, _ windows: HTTP2Windows.Limits) {
         self.init()
+        streamWindow = Int32(clamping: windows.initial)
+        connectionWindow = Int32(clamping: windows.connection)
         headSize = min(max(0, limits.headSize), 1 << 30)
         fieldCount = max(0, limits.fieldCount)
         informationalCount = max(0, limits.informationalCount)
+    }
+}
+
+extension HTTP2Windows.Limits {
+    fileprivate init(_ limits: Configuration.Limits) {
+        stream = min(max(HTTP2Limits.leastWindow, limits.http2StreamWindow), Int(Int32.max))
+        connection = min(max(HTTP2Limits.leastWindow, limits.http2ConnectionWindow), Int(Int32.max))
     }
 }

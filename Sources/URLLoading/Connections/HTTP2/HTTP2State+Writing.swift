@@ -38,8 +38,9 @@ extension HTTP2State {
     }
 
     /// Moves frames into the writer's empty buffer.
-    mutating func takeOutput(into output: inout [UInt8], upTo size: Int) -> [PollSlot] {
+    mutating func takeOutput(into output: inout [UInt8], upTo size: Int, now: @autoclosure () -> Int64) -> [PollSlot] {
         writing.hasUnwritten = false
+        windows.sendsSettings(now: now())
         codec.takeOutput(into: &output, upTo: size)
         return deliver(codec.takeEvents(), from: nil)
     }

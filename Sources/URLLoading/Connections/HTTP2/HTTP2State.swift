@@ -21,6 +21,7 @@ struct HTTP2State: @unchecked Sendable {
     private(set) var tunnels = Tunnels.none
     private(set) var peerSettings = PeerSettings.awaited([])
     var probing: Probing
+    var windows: HTTP2Windows
 
     /// The failure that ends all streams; nil while the connection works.
     private(set) var failure: HTTP2Failure?
@@ -30,8 +31,8 @@ struct HTTP2State: @unchecked Sendable {
     /// The time at which the last stream ended, by the coarse clock.
     private(set) var lastEnd: Int64
 
-    init(_ codec: HTTP2Codec, _ places: HTTP2StreamSlots, now: Int64) {
-        (self.codec, self.places, lastEnd) = (codec, places, now)
+    init(_ codec: HTTP2Codec, _ places: HTTP2StreamSlots, _ windows: HTTP2Windows, now: Int64) {
+        (self.codec, self.places, self.windows, lastEnd) = (codec, places, windows, now)
         probing = Probing(now: now)
     }
 
@@ -61,20 +62,20 @@ struct HTTP2State: @unchecked Sendable {
     }
 
     /// Takes what has arrived for a stream.
+    /// - Parameter now: the time by the coarse clock.
     /// - Returns: the inbox, and whether frames must be written.
-    mutating func take(_ stream: HTTP2Stream, used: Int, readsBody: Bool) -> (HTTP2Inbox, mustFlush: Bool) {
+    mutating func take(
+        _ stream: HTTP2Stream, used: Int, readsBody: Bool, now: @autoclosure () -> Int64
+    ) -> (HTTP2Inbox, mustFlush: Bool) {
         runs(stream)
         stream.hasUnseenEvents = false
         stream.readsBody = readsBody
         var mustFlush = false
         if used > 0, !stream.isOver, !stream.isComplete {
-            stream.taken += Int64(used)
+            let size = windows.take(
+                used, of: &stream.window, held: stream.inbox.dataCount, streamCount: streams.count, now: now())
+            if let size { codec.resizeWindow(stream.number, to: Int32(clamping: size)) }
             codec.consumed(used, on: stream.number)
-            // A reader that has consumed twice the window keeps up with the connection, so its window grows.
-            if stream.window < HTTP2Stream.widestWindow, stream.taken >= Int64(stream.window) * 2 {
-                stream.window = min(stream.window * 4, HTTP2Stream.widestWindow)
-                codec.enlargeWindow(stream.number, to: stream.window)
-            }
             (mustFlush, writing.hasUnwritten) = (true, true)
         }
         var inbox = HTTP2Inbox()
@@ -112,6 +113,7 @@ struct HTTP2State: @unchecked Sendable {
         stream.isWaiting = false
         reading.dequeue(stream)
         lastEnd = now
+        windows.release(stream.window)
         guard stream.number > 0 else { return (reading.nextSlot(), false) }
         streams[stream.number] = nil
         guard !stream.isOver, failure == nil else { return (reading.nextSlot(), false) }
@@ -213,8 +215,11 @@ struct HTTP2State: @unchecked Sendable {
                 if code == .enhanceYourCalm { isPeerOverloaded = true }
                 places.retire()
             case .failed(let violation): slots += fail(.wire(violation))
-            case .settingsAcknowledged: probing.areSettingsAcknowledged = true
-            case .pong: break
+            case .settingsAcknowledged:
+                probing.areSettingsAcknowledged = true
+                windows.settingsAcknowledged(now: probing.lastReceived)
+            case .pong:
+                if let sent = probing.pinged { windows.answered(after: probing.lastReceived - sent) }
             }
         }
         return slots

@@ -31,13 +31,9 @@ final class HTTP2Stream: @unchecked Sendable {
     var isTunnel = false
     /// The codec does not know the stream any more.
     var isOver = false
-    /// The receive window, and the number of bytes consumed so far.
-    var window: Int32
-    var taken: Int64 = 0
+    var window: HTTP2Windows.Window
 
-    static let widestWindow: Int32 = 4 << 20
-
-    init(slot: PollSlot, urgency: Int, window: Int32, hasBody: Bool) {
+    init(slot: PollSlot, urgency: Int, window: HTTP2Windows.Window, hasBody: Bool) {
         self.slot = slot
         self.urgency = urgency
         self.window = window

@@ -9,10 +9,14 @@ import URLLoadingWire
 
 /// Reads a connection on behalf of its tunnels. Its stream does not exist on the wire.
 final class HTTP2TunnelReader: Sendable {
-    let stream = HTTP2Stream(slot: Poller.shared.borrowSlot(), urgency: 3, window: 0, hasBody: false)
+    let stream: HTTP2Stream
     let control: LoadHandle
 
-    init(_ clock: LoopClock) { control = LoadHandle(idle: nil, resource: nil, clock: clock) }
+    init(_ connection: HTTP2Connection) {
+        stream = HTTP2Stream(
+            slot: Poller.shared.borrowSlot(), urgency: 3, window: connection.newWindow, hasBody: false)
+        control = LoadHandle(idle: nil, resource: nil, clock: connection.clock)
+    }
 
     func run(_ connection: HTTP2Connection) async {
         control.attach(stream.slot)
@@ -34,7 +38,7 @@ extension HTTP2Connection {
         var started: HTTP2TunnelReader?
         state.withLock { state in
             state.beginTunnel(stream) {
-                let reader = HTTP2TunnelReader(clock)
+                let reader = HTTP2TunnelReader(self)
                 started = reader
                 return (reader.control, reader.stream.slot)
             }

@@ -61,7 +61,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
         self.route = route
         wasUsed = connection.places.streamsBegun > 0
         stream = HTTP2Stream(
-            slot: Poller.shared.borrowSlot(), urgency: Task.currentPriority.urgency, window: HTTP2Limits().streamWindow,
+            slot: Poller.shared.borrowSlot(), urgency: Task.currentPriority.urgency, window: connection.newWindow,
             hasBody: request.body != nil || request.webSocket != nil)
         load.handle.attach(stream.slot)
         self.record = record

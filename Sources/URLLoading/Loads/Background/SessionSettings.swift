@@ -44,6 +44,9 @@ package struct ConnectionSettings: Codable, Sendable, Equatable {
     var informationalCount: Int
     var decompressionRatio: Int
     var decompressedSize: Int64
+    /// Nil in settings that an earlier version has stored.
+    var http2StreamWindow: Int?
+    var http2ConnectionWindow: Int?
     var netrc: String?
     var methods: [String]?
     var proxyMethods: [String]?
@@ -144,6 +147,7 @@ extension ConnectionSettings {
         (headSize, fieldCount, trailerSize) = (limits.headSize, limits.fieldCount, limits.trailerSize)
         (chunkExtensionSize, informationalCount) = (limits.chunkExtensionSize, limits.informationalCount)
         (decompressionRatio, decompressedSize) = (limits.decompressionRatio, limits.decompressedSize)
+        (http2StreamWindow, http2ConnectionWindow) = (limits.http2StreamWindow, limits.http2ConnectionWindow)
         let authentication = configuration.authentication
         netrc = authentication.netrc.map { $0.path ?? NetrcReader.standardPath }
         methods = authentication.methods?.map(\.name).sorted()
@@ -172,6 +176,8 @@ extension ConnectionSettings {
         configuration.limits.informationalCount = informationalCount
         configuration.limits.decompressionRatio = decompressionRatio
         configuration.limits.decompressedSize = decompressedSize
+        if let http2StreamWindow { configuration.limits.http2StreamWindow = http2StreamWindow }
+        if let http2ConnectionWindow { configuration.limits.http2ConnectionWindow = http2ConnectionWindow }
         configuration.authentication.netrc = netrc.map { Netrc.file(URL(filePath: $0)) }
         configuration.authentication.methods = methods.map { Set($0.map { Challenge.Method($0) }) }
         configuration.authentication.proxyMethods = proxyMethods.map { Set($0.map { Challenge.Method($0) }) }
