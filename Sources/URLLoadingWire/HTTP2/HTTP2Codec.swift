@@ -238,7 +238,9 @@ package final class HTTP2Codec {
     }
 
     /// Allows for frames that arrive on a stream that was reset while the peer was sending.
-    func allowLateFrames(_ state: HTTP2StreamState) { scanner.ended(window: state.window ?? limits.streamWindow, limits) }
+    func allowLateFrames(_ state: HTTP2StreamState) {
+        scanner.ended(window: state.window ?? limits.streamWindow, limits)
+    }
 
     /// Removes the state of a stream that has ended by itself.
     package func forget(_ stream: Int32) { streams[stream] = nil }

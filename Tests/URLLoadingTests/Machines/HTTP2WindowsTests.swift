@@ -21,7 +21,8 @@ import Testing
 
     /// Takes the half of a window again and again, in the middle of each round trip. Returns the sizes.
     private func keepUp(
-        _ windows: inout HTTP2Windows, _ window: inout HTTP2Windows.Window, rounds: Int, every: Int64, from start: Int64 = 0
+        _ windows: inout HTTP2Windows, _ window: inout HTTP2Windows.Window, rounds: Int, every: Int64,
+        from start: Int64 = 0
     ) -> [Int] {
         (0..<rounds).map { round in
             let now = start + Int64(round) * every * 1_000_000
@@ -32,7 +33,9 @@ import Testing
 
     @Test(
         "the first bytes that are read enlarge the window to what a path of 1 Gbit/s holds in two round trips",
-        arguments: [(nil, 256 << 10), (0, 256 << 10), (1, 256 << 10), (10, 2_500_000), (50, 12_500_000), (150, 32 << 20)]
+        arguments: [
+            (nil, 256 << 10), (0, 256 << 10), (1, 256 << 10), (10, 2_500_000), (50, 12_500_000), (150, 32 << 20),
+        ]
             as [(Int64?, Int)])
     func theFirstBytes(roundTrip: Int64?, size: Int) {
         var windows = windows(roundTrip: roundTrip)

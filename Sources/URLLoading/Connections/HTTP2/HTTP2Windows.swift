@@ -65,7 +65,9 @@ struct HTTP2Windows {
 
     // MARK: Round trips
 
-    mutating func sendsSettings(now: @autoclosure () -> Int64) { if case .unsent = settings { settings = .sent(now()) } }
+    mutating func sendsSettings(now: @autoclosure () -> Int64) {
+        if case .unsent = settings { settings = .sent(now()) }
+    }
 
     mutating func settingsAcknowledged(now: Int64) {
         guard case .sent(let moment) = settings else { return }
