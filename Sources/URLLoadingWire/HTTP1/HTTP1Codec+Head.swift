@@ -12,17 +12,34 @@ extension HTTP1Codec {
         if role == .server, input.count - consumed == 1, input[consumed] == .cr { return nil }
         hasReceivedBytes = true
         try checkFirstBytes(input, consumed)
-        guard
-            let size = try scanner.findEnd(
-                in: input, from: consumed, limit: limits.headSize, maxLines: limits.fieldCount + 1,
-                tooLarge: .headTooLarge)
-        else { return nil }
+        guard let size = try findEnd(input, consumed) else { return nil }
         let head = consumed..<consumed + size
-        let lines = scanner.lines
+        let (lines, hasLineFeeds) = (scanner.lines, scanner.acceptsLineFeeds)
         consumed = head.upperBound
         scanner = HTTP1SectionScanner()
-        return role == .client
-            ? try receiveResponse(input, head, lines) : try receiveRequest(input, head, lines)
+        guard role == .client else { return try receiveRequest(input, head, lines) }
+        do throws(WireViolation) {
+            // The parser relies on a CR before each LF.
+            if hasLineFeeds { throw .remote(.bareLineFeed, "RFC 9112 2.2") }
+            return try receiveResponse(input, head, lines)
+        } catch {
+            return try receiveRepaired(UnsafeRawBufferPointer(rebasing: input[head]), lines, error)
+        }
+    }
+
+    private mutating func findEnd(_ input: UnsafeRawBufferPointer, _ start: Int) throws(WireViolation) -> Int? {
+        func find() throws(WireViolation) -> Int? {
+            try scanner.findEnd(
+                in: input, from: start, limit: limits.headSize, maxLines: limits.fieldCount + 1, tooLarge: .headTooLarge
+            )
+        }
+        do throws(WireViolation) {
+            return try find()
+        } catch {
+            guard isTolerant, error.code == .bareLineFeed else { throw error }
+            scanner.acceptLineFeeds()
+            return try find()
+        }
     }
 
     /// Skips empty lines before a request, as a server must (RFC 9112 §2.2); a client does not expect them.
@@ -61,15 +78,32 @@ extension HTTP1Codec {
 
     // MARK: Client
 
+    /// Reads a head that breaks the grammar, if it has one reading. Nothing follows it on its connection, and no tunnel
+    /// or other protocol begins with it.
+    private mutating func receiveRepaired(
+        _ head: UnsafeRawBufferPointer, _ lines: Int, _ violation: WireViolation
+    ) throws(WireViolation) -> HTTP1Event {
+        guard isTolerant, HTTP1HeadRepair.isRepairable(violation.code) else { throw violation }
+        let repair = try HTTP1HeadRepair(head)
+        guard !repair.violations.isEmpty else { throw violation }
+        mustClose = true
+        let event = try repair.bytes.withUnsafeBytes { bytes in
+            Result { () throws(WireViolation) in try receiveResponse(bytes, 0..<bytes.count, lines, repair) }
+        }.get()
+        if case .upgraded = event { throw violation }
+        return event
+    }
+
     private mutating func receiveResponse(
-        _ input: UnsafeRawBufferPointer, _ head: Range<Int>, _ lines: Int
+        _ input: UnsafeRawBufferPointer, _ head: Range<Int>, _ lines: Int, _ repair: HTTP1HeadRepair? = nil
     ) throws(WireViolation) -> HTTP1Event {
         let lineEnd = Self.endOfLine(input, head)
         let line = try HTTP1StartLine.status(input, head.lowerBound..<lineEnd)
         let fields = try HTTP1FieldParser(
             input, section: lineEnd + 2..<head.upperBound - 2, lines: lines, role: role, messageStart: head.lowerBound)
         let response = HTTP1ResponseHead(
-            status: line.status, reason: line.reason, version: line.version, headers: fields.headers)
+            status: line.status, reason: line.reason, version: line.version, headers: fields.headers,
+            violations: repair?.violations ?? [])
         if line.status.code == 101 { return try receiveUpgrade(response) }
         if line.status.kind == .informational { return try receiveInformational(response) }
         if exchange.isConnect, line.status.kind == .successful {
@@ -78,7 +112,8 @@ extension HTTP1Codec {
             return .upgraded(response)
         }
         notePersistence(fields.headers, fields.flags, line.version)
-        try startResponseBody(line.status, fields.headers, fields.flags, line.version)
+        let framingVersion = repair?.readsChunksOfOldVersion == true ? .http11 : line.version
+        try startResponseBody(line.status, fields.headers, fields.flags, framingVersion)
         return .response(response)
     }
 

@@ -19,7 +19,8 @@
 ///
 /// Deliberately stricter than RFC 9112: bare LF, both framing fields in one message, transfer codings other than
 /// `chunked` and whitespace before a colon are refused in both roles, because two parsers may end such a message at
-/// different bytes.
+/// different bytes. A tolerant client reads the head of such a response if it has one reading (`HTTP1HeadRepair`), and
+/// the connection carries no other exchange.
 package struct HTTP1Codec: Sendable, CustomStringConvertible {
     package enum Role: Sendable, Hashable {
         case client
@@ -28,6 +29,8 @@ package struct HTTP1Codec: Sendable, CustomStringConvertible {
 
     package let role: Role
     package let limits: HTTP1Limits
+    /// Whether a client reads heads that break the grammar and have one reading.
+    let isTolerant: Bool
     var receiving: HTTP1Receiving
     var sending = HTTP1Sending.idle
     var exchange = HTTP1Exchange()
@@ -38,8 +41,9 @@ package struct HTTP1Codec: Sendable, CustomStringConvertible {
     /// the peer was just closing the connection (RFC 9112 §9.3.1).
     package internal(set) var hasReceivedBytes = false
 
-    package init(role: Role, limits: HTTP1Limits = HTTP1Limits()) {
+    package init(role: Role, limits: HTTP1Limits = HTTP1Limits(), isTolerant: Bool = false) {
         self.role = role
+        self.isTolerant = isTolerant && role == .client
         self.limits = limits.clamped
         receiving = role == .client ? .idle : .head
         exchange.extensionAllowance = limits.chunkExtensionSize
@@ -58,7 +62,7 @@ package struct HTTP1Codec: Sendable, CustomStringConvertible {
     /// Prepares for the next exchange; throws `illegalState` unless ``reuse`` is `yes`.
     package mutating func startNextExchange() throws(WireViolation) {
         guard reuse == .yes else { throw .local(.illegalState, "RFC 9112 9.3") }
-        self = HTTP1Codec(role: role, limits: limits)
+        self = HTTP1Codec(role: role, limits: limits, isTolerant: isTolerant)
     }
 
     /// The number of body bytes still to be received, if the length was announced.

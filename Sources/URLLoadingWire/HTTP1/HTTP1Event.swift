@@ -39,12 +39,17 @@ package struct HTTP1ResponseHead: Sendable, Equatable {
     package var reason: String
     package var version: HTTPVersion
     package var headers: Headers
+    /// The rules that the head breaks, and that were tolerated.
+    package var violations: [WireViolation]
 
-    package init(status: Status, reason: String, version: HTTPVersion, headers: Headers) {
+    package init(
+        status: Status, reason: String, version: HTTPVersion, headers: Headers, violations: [WireViolation] = []
+    ) {
         self.status = status
         self.reason = reason
         self.version = version
         self.headers = headers
+        self.violations = violations
     }
 }
 

@@ -6,9 +6,9 @@ package struct HTTP1Limits: Sendable, Hashable {
     /// The size of one head with its start line and final empty line. Servers send a few KiB; nginx accepts 32 KiB by
     /// default, curl 300 KiB, browsers 256 KiB.
     package var headSize = 64 * 1024
-    /// The number of field lines in one head or trailer section. hyper and Apache stop at 100, and large sites with
-    /// many cookies come close to that.
-    package var fieldCount = 256
+    /// The number of field lines in one head or trailer section. Go and curl have no limit but
+    /// the size of the head; browsers and Node stop at 1,000 to 2,000.
+    package var fieldCount = 1_000
     /// The size of all chunk extensions of one body. They are practically unused, and every chunk can have some:
     /// without a limit, a body of one-byte chunks would cost an attacker nothing. hyper: 16 KiB.
     package var chunkExtensionSize = 16 * 1024

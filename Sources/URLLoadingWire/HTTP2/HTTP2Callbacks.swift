@@ -84,11 +84,12 @@ enum HTTP2Callbacks {
         return provider
     }
 
-    static func options(_ limits: HTTP2Limits) -> OpaquePointer? {
+    static func options(_ limits: HTTP2Limits, isTolerant: Bool) -> OpaquePointer? {
         var made: OpaquePointer?
         guard nghttp2_option_new(&made) == 0, let made else { return nil }
         nghttp2_option_set_no_auto_window_update(made, 1)
         nghttp2_option_set_no_closed_streams(made, 1)
+        if isTolerant { nghttp2_option_set_no_rfc9113_leading_and_trailing_ws_validation(made, 1) }
         nghttp2_option_set_peer_max_concurrent_streams(made, 100)
         // The scanner passes whole frames and counts them first, so this limit is only a second check.
         nghttp2_option_set_max_continuations(made, limits.continuationCount + 1)
@@ -108,6 +109,8 @@ struct HTTP2Section {
     var isAwaited = false
     var status: Status?
     var headers = Headers()
+    /// The rules that the section breaks, and that were tolerated.
+    var violations: [WireViolation] = []
     /// The size as defined in RFC 9113 §6.5.2.
     var size = 0
 

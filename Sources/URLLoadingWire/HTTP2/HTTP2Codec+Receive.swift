@@ -21,8 +21,15 @@ extension HTTP2Codec {
         guard section.headers.count < limits.fieldCount else { return refuse(.tooManyFields, "RFC 9113 6.5.2", stream) }
         // Fits most heads; growing field by field allocates eight times.
         if section.headers.isEmpty { section.headers.reserve(fields: 12, bytes: 384) }
-        section.headers.appendRaw(name: name, value: value)
+        section.headers.appendRaw(name: name, value: isTolerant ? withoutBlanks(value) : value)
         return true
+    }
+
+    /// Returns a value without the blanks around it, which are noted.
+    private func withoutBlanks(_ value: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
+        guard value.first?.isBlank == true || value.last?.isBlank == true else { return value }
+        section.violations = [.remote(.http2MalformedMessage, "RFC 9113 8.2.1")]
+        return UnsafeRawBufferPointer(rebasing: value[value.trimmed(0..<value.count)])
     }
 
     /// Returns whether a field that nghttp2 finds invalid may be dropped: a cookie with a control character other than
@@ -86,7 +93,8 @@ extension HTTP2Codec {
         let section = section
         self.section = HTTP2Section()
         if let status = section.status {
-            let head = HTTP1ResponseHead(status: status, reason: "", version: .http2, headers: section.headers)
+            let head = HTTP1ResponseHead(
+                status: status, reason: "", version: .http2, headers: section.headers, violations: section.violations)
             if status.kind == .informational { return receivedInformational(head, stream) }
             streams[stream]?.hasHead = true
             add(.response(stream, head))

@@ -21,6 +21,7 @@ import URLLoadingCNghttp2
 /// bytes of a request's body until a frame takes them. Used by one task at a time.
 package final class HTTP2Codec {
     package let limits: HTTP2Limits
+    let isTolerant: Bool
     let session: OpaquePointer
     // Exclusive access follows from the one task that uses the codec at a time; release builds do not check it again
     // with each field, debug builds and so all tests do.
@@ -50,10 +51,12 @@ package final class HTTP2Codec {
     private let memory = HTTP2Memory()
 
     /// Creates the codec; its first output is the preface and the client's SETTINGS (RFC 9113 §3.4).
-    package init(limits: HTTP2Limits = HTTP2Limits()) throws(WireViolation) {
+    /// - Parameter isTolerant: whether blanks around the value of a field are cut off (RFC 9113 §8.2.1 forbids them).
+    package init(limits: HTTP2Limits = HTTP2Limits(), isTolerant: Bool = false) throws(WireViolation) {
         self.limits = limits
+        self.isTolerant = isTolerant
         var made: OpaquePointer?
-        guard let options = HTTP2Callbacks.options(limits), let callbacks = HTTP2Callbacks.table else {
+        guard let options = HTTP2Callbacks.options(limits, isTolerant: isTolerant), let callbacks = HTTP2Callbacks.table else {
             throw Self.noMemory
         }
         defer { nghttp2_option_del(options) }

@@ -6,7 +6,7 @@ package struct HTTP2Limits: Sendable, Hashable {
     /// compressed form, which is never larger for a legitimate peer.
     package var headSize = 64 * 1024
     /// The number of fields in one head or trailer section.
-    package var fieldCount = 256
+    package var fieldCount = 1_000
     /// The number of interim responses before the final one.
     package var informationalCount = 16
     /// The number of CONTINUATION frames of one head. With frames of 16 KiB, a head of the largest size needs four.

@@ -30,6 +30,9 @@ extension OptionTable {
         ) { (options, text) throws(UsageError) in
             options.maximumConnections = try OptionValue.count(text, "--max-connections", from: 1)
         },
+        OptionRule(.limits, nil, flag: "strict", "refuse responses that break rules of HTTP, instead of reading them") {
+            $0.strictness = .strict
+        },
         OptionRule(.limits, nil, flag: "http1.1", "speak HTTP/1.1 only") { $0.httpVersions = .http1Only },
         OptionRule(.limits, nil, flag: "http2", "let https servers choose HTTP/2 (default)") {
             $0.httpVersions = .automatic

@@ -122,6 +122,7 @@ struct Options: Sendable {
     /// Bytes a second.
     var rateLimit: Int64?
     var httpVersions = Configuration.HTTPVersions.automatic
+    var strictness = Configuration.Strictness.tolerant
 
     var ftp = Configuration.FTP()
     var connection = ConnectionOptions()

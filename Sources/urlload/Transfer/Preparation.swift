@@ -19,6 +19,7 @@ extension Configuration {
             maximumConnectionsPerHost = max(maximumConnectionsPerHost, options.shared.maximumParallel ?? 50)
         }
         httpVersions = options.httpVersions
+        strictness = options.strictness
         ftp = options.ftp
         if let count = options.maximumRedirects { maximumRedirects = count }
         if let agent = options.userAgent {

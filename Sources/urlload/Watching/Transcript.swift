@@ -38,6 +38,10 @@ struct Transcript: Sendable {
         case .closed(let connection):
             let rest = conversations.removeValue(forKey: connection).map(rules.leftOver) ?? []
             return rest + ["* connection \(connection) closed"]
+        case .tolerated(let violation, let connection):
+            return turn(to: connection) + [
+                "* the response breaks \(violation.section) (\(violation.code.rawValue)); it is read all the same"
+            ]
         case .frame(let line, let isSent, let connection):
             return rules.showsBodies ? turn(to: connection) + [(isSent ? "> " : "< ") + line] : []
         case .head(let line, let headers, let isSent, let connection):

@@ -31,7 +31,7 @@ struct ExecutorRows {
         configuration.wireTap = { event in
             switch event {
             case .sent, .received, .connected: threads.note()
-            case .closed, .frame, .head: break
+            case .closed, .frame, .head, .tolerated: break
             }
         }
         var decisions = Decisions()

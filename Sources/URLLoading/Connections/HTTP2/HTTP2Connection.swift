@@ -51,7 +51,9 @@ final class HTTP2Connection: @unchecked Sendable {
         http2PingTimeout = LoadHandle.nanoseconds(configuration.http2PingTimeout)
         let windows = HTTP2Windows(HTTP2Windows.Limits(configuration.limits))
         newWindow = HTTP2Windows.Window(windows.limits)
-        let codec = try HTTP2Codec(limits: HTTP2Limits(configuration.limits, windows.limits))
+        let codec = try HTTP2Codec(
+            limits: HTTP2Limits(configuration.limits, windows.limits),
+            isTolerant: configuration.strictness == .tolerant)
         state = Lock(HTTP2State(codec, places, windows, now: configuration.clock.coarseNow()))
         // The peer's SETTINGS may have been read with the end of the handshake.
         incoming.mustRead = transport.mayHoldMore

@@ -71,7 +71,8 @@ final class HTTP1Connection: @unchecked Sendable {
         forwarder = route.forwarder
         isForwarded = forwarder != nil
         self.identifier = identifier
-        codec = HTTP1Codec(role: .client, limits: HTTP1Limits(configuration.limits))
+        codec = HTTP1Codec(
+            role: .client, limits: HTTP1Limits(configuration.limits), isTolerant: configuration.strictness == .tolerant)
         tap = configuration.wireTap
         expectContinueTimeout = configuration.expectContinueTimeout
     }
@@ -193,13 +194,23 @@ final class HTTP1Connection: @unchecked Sendable {
     private func next() throws(LoadError) -> HTTP1Event? {
         let event = try nextEvent()
         switch event {
-        case .response?: traffic.isInBody = true
+        case .response(let head)?:
+            traffic.isInBody = true
+            if !head.violations.isEmpty { tap(head.violations) }
+        case .informational(let head)? where !head.violations.isEmpty: tap(head.violations)
+        default: break
+        }
+        switch event {
         case .informational? where record != nil:
             record?.clear(.responseStart)
             if !unread.isEmpty { record?.mark(.responseStart) }
         default: break
         }
         return event
+    }
+
+    private func tap(_ violations: [WireViolation]) {
+        for violation in violations { tap?(.tolerated(violation, connection: identifier)) }
     }
 
     private func nextEvent() throws(LoadError) -> HTTP1Event? {

@@ -35,6 +35,9 @@ extension LoadMetrics {
         /// The source of the response.
         public var fetchType: FetchType { record.fetchType }
 
+        /// The rules of HTTP that the response breaks and that were tolerated: ``HTTPHead/violations``.
+        public var violations: [WireViolation] { response?.http?.violations ?? [] }
+
         // MARK: The connection
 
         /// The protocol by its ALPN name, `http/1.1` or `http/1.0`; `ftp`, with TLS or without; `nil` if there was no
@@ -118,12 +121,14 @@ extension LoadMetrics.Transaction {
 }
 
 extension LoadMetrics.Transaction: CustomStringConvertible {
-    /// The transaction on one line: `200 in 14.0 ms reused`, `connectionRefused in 0.3 ms`.
+    /// The transaction on one line: `200 in 14.0 ms reused`, `connectionRefused in 0.3 ms`,
+    /// `200 in 14.0 ms, tolerated bareLineFeed`.
     public var description: String {
         let outcome =
             error?.reason.name ?? response?.http.map { "\($0.status.code)" }
             ?? (response == nil ? "nothing" : fetchType.rawValue)
         return "\(outcome) in \(duration.inMilliseconds) ms" + (isReusedConnection ? " reused" : "")
+            + violations.map { ", tolerated \($0.code.rawValue)" }.joined()
     }
 }
 

@@ -74,6 +74,7 @@ extension NetworkExchange {
         let tls = tls
         return Provenance(
             carried: carried, hasCertificate: tls?.isIdentified ?? false, isForced: tls?.isForced ?? false,
-            server: tls?.peerDigest, source: source, isPrivatelyRouted: isPrivatelyRouted)
+            server: tls?.peerDigest, source: source, isPrivatelyRouted: isPrivatelyRouted,
+            isRepaired: head?.violations.isEmpty == false)
     }
 }

@@ -217,6 +217,9 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
         }
         if let head = inbox.head {
             tapHead("HTTP/2 \(head.status.code)", head.headers, isSent: false)
+            for violation in head.violations {
+                connection.tap?(.tolerated(violation, connection: connection.identifier))
+            }
             hasReceivedHead = true
             answer = head
             record?.mark(.responseStart)

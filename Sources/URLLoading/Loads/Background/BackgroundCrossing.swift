@@ -30,7 +30,7 @@ package enum BackgroundCrossing: Sendable, Equatable {
         "coalescesIdenticalRequests": .local, "cookies": .local, "hsts": .local,
         // The agent retries by rules of its own, and always waits for a network.
         "retryPolicy": .local, "waitsForConnectivity": .local,
-        "maximumRedirects": .sent, "limits": .sent, "addressPolicy": .refused,
+        "maximumRedirects": .sent, "strictness": .sent, "limits": .sent, "addressPolicy": .refused,
         "allowsCellularAccess": .sent, "allowsExpensiveNetworkAccess": .sent, "allowsConstrainedNetworkAccess": .sent,
         "addressOverrides": .refused, "networkInterface": .refused, "resolver": .refused, "proxyPolicy": .refused,
         "authentication": .refused, "tls": .sent,

@@ -46,6 +46,7 @@ package struct ConnectionSettings: Codable, Sendable, Equatable {
     var decompressedSize: Int64
     /// Nil in settings that an earlier version has stored.
     var http2StreamWindow: Int?
+    var strictness: String?
     var http2ConnectionWindow: Int?
     var netrc: String?
     var methods: [String]?
@@ -147,6 +148,7 @@ extension ConnectionSettings {
         (headSize, fieldCount, trailerSize) = (limits.headSize, limits.fieldCount, limits.trailerSize)
         (chunkExtensionSize, informationalCount) = (limits.chunkExtensionSize, limits.informationalCount)
         (decompressionRatio, decompressedSize) = (limits.decompressionRatio, limits.decompressedSize)
+        strictness = configuration.strictness.rawValue
         (http2StreamWindow, http2ConnectionWindow) = (limits.http2StreamWindow, limits.http2ConnectionWindow)
         let authentication = configuration.authentication
         netrc = authentication.netrc.map { $0.path ?? NetrcReader.standardPath }
@@ -176,6 +178,7 @@ extension ConnectionSettings {
         configuration.limits.informationalCount = informationalCount
         configuration.limits.decompressionRatio = decompressionRatio
         configuration.limits.decompressedSize = decompressedSize
+        if let known = strictness.flatMap({ Configuration.Strictness(rawValue: $0) }) { configuration.strictness = known }
         if let http2StreamWindow { configuration.limits.http2StreamWindow = http2StreamWindow }
         if let http2ConnectionWindow { configuration.limits.http2ConnectionWindow = http2ConnectionWindow }
         configuration.authentication.netrc = netrc.map { Netrc.file(URL(filePath: $0)) }

@@ -75,15 +75,26 @@ public struct HTTPHead: Sendable {
     public let version: HTTPVersion
     /// The header fields, in the order in which they were received.
     public let headers: Headers
+    /// The rules of HTTP that the response breaks, in the order in which they were found; empty for almost all. It was
+    /// read by the precedence that the RFCs give (``Configuration/Strictness/tolerant``), its connection carried nothing
+    /// after it, and no cache stores it.
+    ///
+    /// ```swift
+    /// for violation in response.http?.violations ?? [] { print(violation) }
+    /// // remote: bareLineFeed (RFC 9112 2.2)
+    /// ```
+    public let violations: [WireViolation]
 
     /// Creates a head for responses that do not come from a server: stubs, handlers, tests.
     public init(status: Status, version: HTTPVersion = .http11, headers: Headers = Headers()) {
         self.status = status
         self.version = version
         self.headers = headers
+        violations = []
     }
 
     init(_ head: HTTP1ResponseHead) {
-        self.init(status: head.status, version: head.version, headers: head.headers)
+        (status, version, headers) = (head.status, head.version, head.headers)
+        violations = head.violations
     }
 }

@@ -62,6 +62,8 @@ struct HAR: Encodable, Sendable {
         let headersSize: Int64
         let bodySize: Int64
         let _error: String?
+        /// The rules that the response breaks, as `bareLineFeed (RFC 9112 2.2)`; absent without one.
+        let _violations: [String]?
     }
 
     struct Content: Encodable, Sendable {

@@ -39,7 +39,9 @@ struct HAREntryWriter {
             httpVersion: head?.version.description ?? "", cookies: setCookies(headers), headers: pairs(headers),
             content: content(transaction, headers), redirectURL: shown(headers[.location] ?? ""),
             headersSize: isReceived ? transaction.responseHeadBytes : -1,
-            bodySize: response == nil ? -1 : transaction.responseBodyBytes, _error: transaction.error?.reason.name)
+            bodySize: response == nil ? -1 : transaction.responseBodyBytes, _error: transaction.error?.reason.name,
+            _violations: transaction.violations.isEmpty
+                ? nil : transaction.violations.map { "\($0.code.rawValue) (\($0.section))" })
     }
 
     private func content(_ transaction: LoadMetrics.Transaction, _ headers: Headers) -> HAR.Content {

@@ -27,6 +27,8 @@ struct Provenance: Sendable {
     var source = AnswerSource.unknown
     /// The configuration's own resolver or proxies led to the server.
     var isPrivatelyRouted = false
+    /// The response breaks rules, so another recipient may read it differently.
+    var isRepaired = false
 }
 
 /// The owner of an answer, in the marks that a stored response keeps (`CacheOwner`), and its source.
@@ -52,7 +54,7 @@ struct AnswerMarks: Sendable, Equatable {
     init(_ provenance: Provenance, to query: CacheQuery) {
         var varying: [String: String?] = [:]
         query.markOwn(&varying)
-        isStorable = !provenance.isForced && query.mark(&varying, provenance)
+        isStorable = !provenance.isForced && !provenance.isRepaired && query.mark(&varying, provenance)
         owner = varying.compactMapValues { $0 }
         source = provenance.source
     }

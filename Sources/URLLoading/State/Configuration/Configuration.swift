@@ -185,6 +185,21 @@ public struct Configuration: Sendable {
     /// ``LoadError/Reason/tooManyRedirects``.
     public var maximumRedirects = 20
 
+    // MARK: Faults of servers
+
+    /// How responses that break rules of HTTP are read.
+    public enum Strictness: String, Sendable, Hashable, CaseIterable {
+        /// A response that has one reading by the precedence of the RFCs is read that way, as curl and browsers do, and
+        /// nothing follows it on its connection of HTTP/1. ``HTTPHead/violations`` names what was tolerated.
+        case tolerant
+        /// It ends the load with the reason that names the fault, such as ``LoadError/Reason/bareLineFeed``.
+        case strict
+    }
+
+    /// How responses that break rules of HTTP are read; ``Strictness/tolerant`` by default. Responses without a reading,
+    /// such as two lengths that differ, are refused in any case.
+    public var strictness = Strictness.tolerant
+
     // MARK: Limits
 
     /// The limits on the size of responses, and on the work that they cause.
@@ -196,7 +211,7 @@ public struct Configuration: Sendable {
         /// The maximum size of a response's status line and header fields, in bytes.
         public var headSize = 64 * 1024
         /// The maximum number of header fields; trailer fields are counted separately.
-        public var fieldCount = 256
+        public var fieldCount = 1_000
         /// The maximum size of all chunk extensions of one body, in bytes.
         public var chunkExtensionSize = 16 * 1024
         /// The maximum size of the trailer section, in bytes.
@@ -380,5 +395,7 @@ package enum WireTapEvent: Sendable {
     case frame(String, isSent: Bool, connection: Int)
     /// The head of an HTTP/2 message, with a start line for display: `stream 1: GET / HTTP/2`.
     case head(String, Headers, isSent: Bool, connection: Int)
+    /// A response that breaks a rule and is read all the same.
+    case tolerated(WireViolation, connection: Int)
     case closed(connection: Int)
 }
