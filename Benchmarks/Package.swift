@@ -56,6 +56,11 @@ let package = Package(
                 .executableTarget(
                     name: "background", dependencies: [.product(name: "URLLoading", package: "URLLoading")],
                     swiftSettings: strict),
+                // The distance between client and server, in the far scenarios.
+                .executableTarget(
+                    name: "relay",
+                    dependencies: ["BenchMeasure", .product(name: "URLLoadingTesting", package: "URLLoading")],
+                    swiftSettings: strict),
                 .executableTarget(
                     name: "hello", dependencies: [.product(name: "URLLoading", package: "URLLoading")],
                     swiftSettings: strict),

@@ -30,6 +30,11 @@ struct Contender {
     static let sockets: [Contender] = ["echo", "messages", "rest"].map {
         Contender(name: "ws-" + $0, executable: "ours", environment: ["OURS_SHAPE": $0])
     }
+    /// An echo over a WebSocket on the pool and on the event loop.
+    static let farSockets: [Contender] = [
+        sockets[0],
+        Contender(name: "ws-echo-loop", executable: "ours", environment: ["OURS_SHAPE": "echo", "OURS_EXECUTOR": "1"]),
+    ]
     /// Contenders that run only when named: the lower bound on two cores, the cost of a decision about each server, and
     /// copies of an earlier build (`ours-before`, `classic-before` beside the others), to compare two states of the
     /// code.
@@ -44,6 +49,8 @@ struct Contender {
     ]
 
     var isFoundation: Bool { name == "fnet" }
+    /// Whether the program knows BENCH_NEW, which far scenarios need.
+    var supportsFar: Bool { ["ours", "ours-before", "curlmulti", "gopeer"].contains(executable) }
 
     /// All contenders. Ratios are relative to the first one, and to bare Swift tasks on the global pool.
     static let all: [Contender] = [

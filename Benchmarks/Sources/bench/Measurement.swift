@@ -52,6 +52,8 @@ struct Measurement {
                 measureOnce(scenario, &results[index])
             }
         }
+        // Counts do not depend on the distance, and strace would delay the client more than the relay does.
+        guard scenario.distance == nil else { return results }
         for index in results.indices
         where !results[index].unsupported && results[index].cpu.contains(where: { $0 != nil }) {
             count(scenario, &results[index])
@@ -132,18 +134,19 @@ struct Measurement {
         let isTLS = scenario.server.isTLS
         let arguments =
             prefix + (isTLS && contender.isFoundation ? servers.trusting : []) + [
-                contender.path, scenario.kind.rawValue, servers.url(scenario, requests: requests), "\(connections)",
+                contender.path, scenario.kind.rawValue, try servers.url(scenario, requests: requests), "\(connections)",
                 "\(requests)",
             ] + (isTLS ? [servers.cafile] : [])
         let environment = contender.environment.merging(environment) { $1 }.merging(
             [
-                "BENCH_WARM": "\(scenario.warm)", "BENCH_WARM_URL": servers.warmURL(scenario),
+                "BENCH_WARM": "\(scenario.warm)", "BENCH_WARM_URL": try servers.warmURL(scenario),
                 "BENCH_SOURCE": "\(servers.directory)/www/1g", "BENCH_LENGTH": "\(scenario.bytesEach)",
                 "BENCH_TARGET": servers.target, "BENCH_PROXY": servers.proxy, "BENCH_PIECE": "\(scenario.piece)",
                 "BENCH_PLACES": "\(min(connections, scenario.places))", "BENCH_RATE": "\(scenario.rate)",
                 "BENCH_BESIDE_URL": servers.besideURL, "SWIFT_BACKTRACE": "enable=no",
             ]
             .merging(scenario.sharesCore ? ["BENCH_CORE": "0"] : [:]) { $1 }
+            .merging(scenario.usesNewConnections ? ["BENCH_NEW": "1"] : [:]) { $1 }
             .merging(scenario.server.speaksHTTP2 ? ["BENCH_HTTP2": "1"] : [:]) { $1 }
         ) { $1 }
         let finished = try run(arguments, environment: environment)

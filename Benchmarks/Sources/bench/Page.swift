@@ -29,6 +29,7 @@ struct Page {
     }
 
     func table(_ scenario: Scenario, _ results: [Result]) -> String {
+        if scenario.distance != nil { return farTable(scenario, results) }
         let unit = scenario.unit
         let isMemory = scenario.kind == .inflight
         let hasLatencies = scenario.hasLatencies
@@ -82,14 +83,14 @@ struct Page {
         return ratio(median(ratios))
     }
 
-    private func row(_ name: String, _ cells: [String]) -> String {
+    func row(_ name: String, _ cells: [String]) -> String {
         "  " + name.padding(toLength: max(13, name.count), withPad: " ", startingAt: 0)
             + cells.map { String(repeating: " ", count: max(1, 9 - $0.count)) + $0 }.joined()
     }
 
     private func ratio(_ value: Double?) -> String { value.map { String(format: "%.2f", $0) } ?? "-" }
 
-    private func number(_ value: Double?) -> String {
+    func number(_ value: Double?) -> String {
         guard let value else { return "-" }
         return String(format: abs(value) >= 100 ? "%.0f" : abs(value) >= 10 ? "%.1f" : "%.2f", value)
     }

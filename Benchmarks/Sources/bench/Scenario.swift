@@ -33,6 +33,8 @@ struct Scenario {
         case floor([Contender])
         /// Variants of this library that are compared with each other.
         case only([Contender])
+        /// The chosen ones that support far scenarios, and variants of this library.
+        case peers([Contender])
     }
 
     var name: String
@@ -58,6 +60,11 @@ struct Scenario {
     var piece = 64 << 10
     /// Requests a second, in `paced`.
     var rate = 10_000
+    /// The path to the server; nil for the loopback as it is.
+    var distance: Distance?
+    /// Whether a measured request opens a connection instead of reusing that of an earlier one. The warm-up then goes
+    /// past the relay.
+    var usesNewConnections = false
 
     /// Returns the chosen contenders that support the scenario.
     func contenders(_ chosen: [Contender]) -> [Contender] {
@@ -67,6 +74,7 @@ struct Scenario {
             case .http2: Contender.http2 + chosen
             case .floor(let others): chosen.filter { ["rawc", "ours"].contains($0.executable) } + others
             case .only(let others): others
+            case .peers(let others): chosen.filter(\.supportsFar) + others
             }
         return found.filter { $0.isBuilt && (kind == .start || !$0.onlyStarts) }
     }
@@ -87,6 +95,8 @@ struct Scenario {
 
     /// Returns the number of requests: fewer for slow contenders, so that rounds take about the same time.
     func requests(of contender: Contender, scale: Double) -> Int {
+        // The distance takes most of the time, so all contenders have the same number.
+        if distance != nil { return max(connections, Int(Double(requests) * scale)) }
         switch kind {
         case .start, .beside: return 1
         case .bulk, .uploadFile, .uploadMemory, .download: return contender.weight < 0.2 || scale < 1 ? 1 : requests
@@ -114,7 +124,8 @@ struct Scenario {
     }
 
     var warm: Int {
-        switch kind {
+        if distance != nil { return 1 }
+        return switch kind {
         case .get where bytesEach > 1 << 20: 4
         case .get, .paced: max(500, 4 * min(connections, places))
         case .bulk, .beside, .inflight, .uploadFile, .uploadMemory, .download: 1

@@ -7,6 +7,8 @@ final class Servers {
     let directory: String
     private var pids: [pid_t] = []
     private var ports: [Scenario.Server: UInt16] = [:]
+    /// The ports of the relays that run. The first scenario with a distance to a server starts one.
+    private var relays: [Path: UInt16] = [:]
     private var ownsDirectory = false
     /// The address of the proxy, which forwards bytes without inspecting them.
     private(set) var proxy = ""
@@ -47,17 +49,20 @@ final class Servers {
         if ownsDirectory { try? FileManager.default.removeItem(atPath: directory) }
     }
 
-    func url(_ scenario: Scenario, requests: Int) -> String {
+    func url(_ scenario: Scenario, requests: Int) throws -> String {
         let path =
             scenario.kind == .inflight && scenario.server == .holding ? "\(scenario.path)\(requests)" : scenario.path
-        return base(scenario) + path
+        return try base(scenario.server, scenario.distance) + path
     }
 
-    func warmURL(_ scenario: Scenario) -> String {
-        switch scenario.kind {
-        case .bulk, .beside, .download: base(scenario) + "/16m"
-        case .inflight where scenario.server == .holding: base(scenario) + "/hold/1"
-        default: base(scenario) + scenario.path
+    func warmURL(_ scenario: Scenario) throws -> String {
+        // A warm-up past the relay has another port, and so another connection than what is measured.
+        let base = try base(scenario.server, scenario.usesNewConnections ? nil : scenario.distance)
+        return switch scenario.kind {
+        case .bulk where scenario.distance != nil: base + "/1m"
+        case .bulk, .beside, .download: base + "/16m"
+        case .inflight where scenario.server == .holding: base + "/hold/1"
+        default: base + scenario.path
         }
     }
 
@@ -67,9 +72,29 @@ final class Servers {
     /// A file of 1 GiB.
     var largeURL: String { "http://127.0.0.1:\(ports[.plain]!)/1g" }
 
-    private func base(_ scenario: Scenario) -> String {
-        let scheme = scenario.server.isTLS ? "https" : "http"
-        return "\(scheme)://127.0.0.1:\(ports[scenario.server]!)"
+    private func base(_ server: Scenario.Server, _ distance: Distance?) throws -> String {
+        let scheme = server.isTLS ? "https" : "http"
+        let port = try distance.map { try relay(to: server, $0) } ?? ports[server]!
+        return "\(scheme)://127.0.0.1:\(port)"
+    }
+
+    // MARK: - Distances
+
+    /// A server with the distance to it.
+    private struct Path: Hashable {
+        let server: Scenario.Server
+        let distance: Distance
+    }
+
+    static var hasRelay: Bool { access("\(Contender.directory)/relay", X_OK) == 0 }
+
+    /// Returns the port of the relay that stands in front of a server.
+    private func relay(to server: Scenario.Server, _ distance: Distance) throws -> UInt16 {
+        let path = Path(server: server, distance: distance)
+        if let port = relays[path] { return port }
+        let port = try start("relay", distance.arguments(to: ports[server]!))
+        relays[path] = port
+        return port
     }
 
     /// Pins nginx's worker to the first core, or removes the pinning.
@@ -116,7 +141,7 @@ final class Servers {
     /// Creates the files, sparse, and reads them once so that they are in the page cache.
     private func makeFiles() throws {
         try shell(
-            "mkdir www; truncate -s 1G www/1g; truncate -s 64M www/64m; truncate -s 16M www/16m; cat www/* >/dev/null; chmod -R a+rX www"
+            "mkdir www; truncate -s 1G www/1g; truncate -s 64M www/64m; truncate -s 16M www/16m; truncate -s 200MB www/200m; truncate -s 1MB www/1m; cat www/* >/dev/null; chmod -R a+rX www"
         )
     }
 
@@ -124,6 +149,7 @@ final class Servers {
         let free = try freePorts(6)
         (ports[.http2], ports[.http2TLS]) = (free[4], free[5])
         (ports[.plain], ports[.tls], ports[.tlsResuming], ports[.tlsFull]) = (free[0], free[1], free[2], free[3])
+        let locations = locations(free[0])
         // The response of 1 KB is sent from memory in one write: a response from a file takes a second segment, and the
         // client would be measured for waking up twice. The handshake servers close the connection after each response.
         try write(
@@ -165,11 +191,15 @@ final class Servers {
         for port in free { try waitForPort(port) }
     }
 
-    private var locations: String {
+    /// Returns the locations of a server, with port `plain` for the requests that it makes itself.
+    private func locations(_ plain: UInt16) -> String {
         let body = String(repeating: "x", count: 1024)
         return "root \(directory)/www; location = /1k { return 200 '\(body)'; }"
             + "location = /1k/public { add_header Cache-Control max-age=600; return 200 '\(body)'; }"
             + "location = /1k/private { add_header Cache-Control no-store; return 200 '\(body)'; }"
+            // Reads a body to its end, into memory, and answers it then.
+            + "location = /sink { client_max_body_size 0; client_body_buffer_size 64m; proxy_pass_request_body off; "
+            + "proxy_set_header Content-Length ''; proxy_method GET; proxy_pass http://127.0.0.1:\(plain)/1k; }"
     }
 
     private func startHolding() throws {
@@ -182,8 +212,9 @@ final class Servers {
     }
 
     /// Starts a server of this package, which prints the port it listens on.
-    private func start(_ executable: String) throws -> UInt16 {
-        let (pid, output) = try spawn(["setpriv", "--pdeathsig", "TERM", "\(Contender.directory)/\(executable)"])
+    private func start(_ executable: String, _ arguments: [String] = []) throws -> UInt16 {
+        let program = "\(Contender.directory)/\(executable)"
+        let (pid, output) = try spawn(["setpriv", "--pdeathsig", "TERM", program] + arguments)
         pids.append(pid)
         let line = FileHandle(fileDescriptor: output, closeOnDealloc: true).availableData
         let text = String(decoding: line, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)

@@ -86,7 +86,8 @@ do {
         show("\n" + table)
     }
     if let file = options.write {
-        let text = "\(introduction)\n\n```\n\(parts.joined(separator: "\n\n"))\n```\n"
+        let isFar = options.scenarios.allSatisfy { $0.distance != nil }
+        let text = "\(isFar ? farIntroduction : introduction)\n\n```\n\(parts.joined(separator: "\n\n"))\n```\n"
         try text.write(toFile: file, atomically: true, encoding: .utf8)
     }
 } catch {

@@ -100,6 +100,7 @@ static CURL *make(void) {
     if (options.cafile) curl_easy_setopt(easy, CURLOPT_CAINFO, options.cafile);
     if (!strcmp(options.scenario, "bulk") || is_download) curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, 512L * 1024);
     if (!strcmp(options.scenario, "handshake")) curl_easy_setopt(easy, CURLOPT_SSL_SESSIONID_CACHE, 0L);
+    if (getenv("BENCH_NEW")) curl_easy_setopt(easy, CURLOPT_FORBID_REUSE, 1L);
     if (share) curl_easy_setopt(easy, CURLOPT_SHARE, share);
     return easy;
 }

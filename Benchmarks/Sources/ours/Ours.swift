@@ -96,6 +96,8 @@ struct Ours {
         configuration.maximumConnectionsPerHost = options.places
         // As the other clients are set: the warm-up's connections stay.
         configuration.maximumIdleConnections = max(configuration.maximumIdleConnections, options.places)
+        // No connection is kept for a second request.
+        if getenv("BENCH_NEW") != nil { configuration.maximumIdleConnections = 0 }
         if String(cString: options.scenario) == "soak" { configuration.idleTimeout = .milliseconds(250) }
         // The compared configurations have no cache.
         let caching = getenv("OURS_CACHE").flatMap { Caching(rawValue: String(cString: $0)) }

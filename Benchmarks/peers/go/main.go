@@ -274,7 +274,7 @@ func main() {
 	}
 	client := &http.Client{Transport: &http.Transport{
 		MaxIdleConns: 0, MaxIdleConnsPerHost: connections, MaxConnsPerHost: places, ForceAttemptHTTP2: isHTTP2,
-		DisableCompression: true, TLSClientConfig: config, WriteBufferSize: 64 << 10,
+		DisableCompression: true, DisableKeepAlives: os.Getenv("BENCH_NEW") != "", TLSClientConfig: config, WriteBufferSize: 64 << 10,
 	}}
 	b := &bench{client: client, scenario: scenario, connections: connections, target: os.Getenv("BENCH_TARGET"),
 		length: int64(variable("BENCH_LENGTH", 0)), piece: variable("BENCH_PIECE", 64<<10)}

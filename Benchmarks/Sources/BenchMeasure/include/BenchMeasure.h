@@ -9,7 +9,8 @@
  *
  * The driver says in BENCH_WARM how many requests come before the measured region and in
  * BENCH_WARM_URL where they go; uploads send the file BENCH_SOURCE or BENCH_LENGTH bytes, downloads are
- * written to BENCH_TARGET and removed; one JSON line on standard output is the result. */
+ * written to BENCH_TARGET and removed; with BENCH_NEW no connection is kept for a second request (far scenarios);
+ * one JSON line on standard output is the result. */
 /* `paced` is a GET whose requests begin at a fixed rate; `beside` is a bulk transfer, with GETs of BENCH_BESIDE_URL
  * one after the other until it ends. Both report the latency of each GET. */
 
