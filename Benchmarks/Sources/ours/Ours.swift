@@ -222,8 +222,8 @@ struct Ours {
         case .uploadFile:
             return Request(url: url, method: .put, body: .file(URL(filePath: Self.variable("BENCH_SOURCE"))))
         case .uploadMemory:
-            let count = Self.length / Self.piece.count
-            return Request(url: url, method: .put, body: .stream(length: Int64(Self.length)) { Pieces(left: count) })
+            return Request(
+                url: url, method: .put, body: .stream(length: Int64(Self.length)) { Pieces(left: Self.length) })
         }
     }
 
@@ -325,11 +325,13 @@ struct Ours {
 }
 
 struct Pieces: AsyncSequence, AsyncIteratorProtocol {
+    /// The number of bytes.
     var left: Int
     mutating func next() async -> [UInt8]? {
         guard left > 0 else { return nil }
-        left -= 1
-        return Ours.piece
+        let count = Swift.min(left, Ours.piece.count)
+        left -= count
+        return count == Ours.piece.count ? Ours.piece : Array(Ours.piece[..<count])
     }
     func makeAsyncIterator() -> Pieces { self }
 }
