@@ -56,7 +56,8 @@ package final class HTTP2Codec {
         self.limits = limits
         self.isTolerant = isTolerant
         var made: OpaquePointer?
-        guard let options = HTTP2Callbacks.options(limits, isTolerant: isTolerant), let callbacks = HTTP2Callbacks.table else {
+        guard let options = HTTP2Callbacks.options(limits, isTolerant: isTolerant), let callbacks = HTTP2Callbacks.table
+        else {
             throw Self.noMemory
         }
         defer { nghttp2_option_del(options) }

@@ -3,6 +3,7 @@
 import FoundationEssentials
 import Testing
 import URLLoading
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -89,7 +90,7 @@ struct RefusalRows {
 
     static let overLimits: [Refusal] = [
         Refusal("\(ok)A: \(String(repeating: "x", count: 70_000))\r\n\r\n", .headTooLarge),
-        Refusal(ok + String(repeating: "A: b\r\n", count: 300) + "\r\n", .tooManyFields),
+        Refusal(ok + String(repeating: "A: b\r\n", count: 1_100) + "\r\n", .tooManyFields),
         Refusal("HTTP/1.1 200 \(String(repeating: "x", count: 70_000))", .headTooLarge),
         Refusal(String(repeating: "HTTP/1.1 103 Early Hints\r\n\r\n", count: 17), .tooManyInformational),
         Refusal(chunks: "1;\(String(repeating: "x", count: 17_000))\r\na\r\n", .chunkExtensionsTooLarge),
@@ -97,7 +98,7 @@ struct RefusalRows {
             chunks: String(repeating: "1;\(String(repeating: "x", count: 50))\r\na\r\n", count: 400),
             .chunkExtensionsTooLarge),
         Refusal(chunks: "0\r\nA: \(String(repeating: "x", count: 17_000))\r\n\r\n", .trailersTooLarge),
-        Refusal(chunks: "0\r\n" + String(repeating: "A: b\r\n", count: 300) + "\r\n", .tooManyFields),
+        Refusal(chunks: "0\r\n" + String(repeating: "A: b\r\n", count: 1_100) + "\r\n", .tooManyFields),
     ]
 
     private func check(_ refusal: Refusal) async throws {
@@ -110,7 +111,7 @@ struct RefusalRows {
                     .bytes(Array(refusal.wire[middle...])),
                 ])
             }
-            try await withSession(.ephemeral) { session in
+            try await withSession(Configuration.ephemeral.with { $0.strictness = .strict }) { session in
                 for path in ["/whole", "/halves"] {
                     let error = await failure(refusal.reason, .remote, refusal.phase, path) {
                         try await session.data(from: origin.url(path))

@@ -178,7 +178,9 @@ extension ConnectionSettings {
         configuration.limits.informationalCount = informationalCount
         configuration.limits.decompressionRatio = decompressionRatio
         configuration.limits.decompressedSize = decompressedSize
-        if let known = strictness.flatMap({ Configuration.Strictness(rawValue: $0) }) { configuration.strictness = known }
+        if let known = strictness.flatMap({ Configuration.Strictness(rawValue: $0) }) {
+            configuration.strictness = known
+        }
         if let http2StreamWindow { configuration.limits.http2StreamWindow = http2StreamWindow }
         if let http2ConnectionWindow { configuration.limits.http2ConnectionWindow = http2ConnectionWindow }
         configuration.authentication.netrc = netrc.map { Netrc.file(URL(filePath: $0)) }

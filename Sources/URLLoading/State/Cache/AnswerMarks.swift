@@ -54,7 +54,7 @@ struct AnswerMarks: Sendable, Equatable {
     init(_ provenance: Provenance, to query: CacheQuery) {
         var varying: [String: String?] = [:]
         query.markOwn(&varying)
-        isStorable = !provenance.isForced && !provenance.isRepaired && query.mark(&varying, provenance)
+        isStorable = !provenance.isForced && query.mark(&varying, provenance)
         owner = varying.compactMapValues { $0 }
         source = provenance.source
     }

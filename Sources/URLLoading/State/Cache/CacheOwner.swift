@@ -55,6 +55,7 @@ extension CacheQuery {
     /// Adds the marks of everything else that the request carried, of its server and of its route.
     /// - Returns: false if only this load may use the answer.
     func mark(_ varying: inout [String: String?], _ provenance: Provenance) -> Bool {
+        guard !provenance.isRepaired else { return false }
         if let trust { varying[CacheOwner.trust] = .some(trust) }
         if let server = provenance.server, isSecure { varying[CacheOwner.server] = .some(server) }
         if provenance.isPrivatelyRouted {

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import FoundationEssentials
+import Synchronization
+import Testing
+import URLLoadingIO
+import URLLoadingTestSupport
+import URLLoadingTesting
+import URLLoadingWire
+
+@testable import URLLoading
+
+/// Responses that break rules and have one reading: what a load makes of them, and what must not follow from them.
+@Suite(.timeLimit(.minutes(4))) struct TolerantRows {
+    private static let lineFeeds = "HTTP/1.1 200 OK\nCache-Control: max-age=600\nContent-Length: 4\n\nhere"
+    private static let smuggled = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nSet-Cookie: a=b\r\n\r\nbad"
+
+    @Test("the load succeeds, and the response, its metrics and its description name the rule") func succeeds()
+        async throws
+    {
+        try await withHTTPTestServer { origin in
+            origin.route("/") { _ in .raw([.bytes(Array(Self.lineFeeds.utf8))]) }
+            try await withSession(.ephemeral) { session in
+                let task = session.dataTask(Request(url: origin.url())).resumed()
+                let data = try await task.value
+                #expect(String(decoding: data, as: UTF8.self) == "here")
+                let (_, response) = try await session.data(from: origin.url())
+                #expect(response.http?.violations.map(\.code) == [.bareLineFeed])
+                let metrics = try await task.metrics
+                #expect(metrics.transactions.first?.violations.map(\.section) == ["RFC 9112 2.2"])
+                #expect("\(metrics.transactions[0])".hasSuffix(", tolerated bareLineFeed"))
+                var archive = HTTPArchive()
+                archive.add(metrics)
+                let text = String(decoding: archive.json, as: UTF8.self)
+                #expect(text.contains("bareLineFeed (RFC 9112 2.2)"), "\(text)")
+            }
+        }
+    }
+
+    @Test("by the strict setting the load fails as before") func strict() async throws {
+        try await withHTTPTestServer { origin in
+            origin.route("/") { _ in .raw([.bytes(Array(Self.lineFeeds.utf8))]) }
+            try await withSession(Configuration.ephemeral.with { $0.strictness = .strict }) { session in
+                await expectFailure(.bareLineFeed, .remote, .waiting) { try await session.data(from: origin.url()) }
+            }
+        }
+    }
+
+    @Test(
+        "a second response behind it reaches no load, in the same segment and later, with and without a proxy",
+        arguments: [false, true], [false, true])
+    func nothingFollows(isLater: Bool, hasProxy: Bool) async throws {
+        try await withHTTPTestServer { origin in
+            origin.route("/first") { _ in
+                let (first, second) = (Array(Self.lineFeeds.utf8), Array(Self.smuggled.utf8))
+                return isLater
+                    ? .raw([.bytes(first), .pause(.milliseconds(20)), .bytes(second), .pause(.seconds(5))])
+                    : .raw([.bytes(first + second), .pause(.seconds(5))])
+            }
+            origin.route("/next") { _ in .ok("good") }
+            func use(_ configuration: Configuration) async throws {
+                try await withSession(configuration) { session in
+                    for _ in 1...3 {
+                        try await session.expect(origin.url("/first"), "here")
+                        try await session.expect(origin.url("/next"), "good")
+                    }
+                    #expect(origin.requests.allSatisfy { $0.headers[.cookie] == nil })
+                }
+            }
+            guard hasProxy else { return try await use(.ephemeral) }
+            try await withTestProxy { proxy in
+                let address = try proxy.address()
+                try await use(Configuration.ephemeral.with { $0.proxyPolicy = .fixed([address]) })
+            }
+        }
+    }
+
+    @Test("it is not stored, and leads no shared fetch") func notStored() async throws {
+        try await withHTTPTestServer { origin in
+            origin.route("/") { _ in .raw([.bytes(Array(Self.lineFeeds.utf8))]) }
+            let cache = ResponseCache(memoryCapacity: 1 << 20)
+            let configuration = Configuration.ephemeral.with {
+                $0.cache = cache
+                $0.coalescesIdenticalRequests = true
+            }
+            try await withSession(configuration) { session in
+                try await withThrowingTaskGroup(of: Void.self) { group in
+                    for _ in 1...4 { group.addTask { try await session.expect(origin.url(), "here") } }
+                    try await group.waitForAll()
+                }
+                #expect(cache.cachedResponse(for: Request(url: origin.url())) == nil && cache.memoryUsage == 0)
+                #expect(origin.requests.count == 4)
+            }
+        }
+    }
+
+    @Test("neither a WebSocket nor a tunnel begins with it") func noUpgrade() async throws {
+        try await withHTTPTestServer { origin in
+            origin.route("/") { _ in
+                .raw([
+                    .bytes(Array("HTTP/1.1 101 Switching Protocols\nConnection: Upgrade\nUpgrade: websocket\n\n".utf8))
+                ])
+            }
+            try await withSession(.ephemeral) { session in
+                let socket = session.webSocketTask(origin.url()).resumed()
+                await expectFailure(.bareLineFeed) { try await socket.opened }
+            }
+        }
+        try await withHTTPTestServer { proxy in
+            proxy.route("*") { _ in .raw([.bytes(Array("HTTP/1.1 200 OK\nA: b\n\n".utf8))]) }
+            let address = try Proxy("http://127.0.0.1:\(proxy.port)")
+            try await withSession(Configuration.ephemeral.with { $0.proxyPolicy = .fixed([address]) }) { session in
+                await expectFailure(.bareLineFeed) { try await session.data(from: try url("https://origin.test/")) }
+            }
+        }
+    }
+
+    @Test("HTTP/2: blanks around a value are cut off, and the connection goes on", arguments: ["before", "behind"])
+    func blanks(place: String) async throws {
+        let fault = try #require(HTTP2Fault.all.first { $0.name == "a value with a blank \(place) it" })
+        try await withHTTP2TestServer { server in
+            server.route("*") { _ in .ok("ok") }
+            server.inject(fault, onConnection: 1)
+            try await withSession(.http2) { session in
+                let (_, response) = try await session.data(from: server.url("/"))
+                #expect(response.http?.violations.map(\.section) == ["RFC 9113 8.2.1"])
+                #expect(response.http?.headers.allSatisfy { $0.value.first != " " && $0.value.last != " " } == true)
+            }
+        }
+    }
+
+    @Test("a thousand fields are read") func manyFields() async throws {
+        let fields = (1...990).map { "A\($0): b\r\n" }.joined()
+        try await withHTTPTestServer { origin in
+            origin.route("/") { _ in
+                .raw([.bytes(Array("HTTP/1.1 200 OK\r\n\(fields)Content-Length: 4\r\n\r\nhere".utf8))])
+            }
+            try await withSession(.ephemeral) { session in try await session.expect(origin.url(), "here") }
+        }
+    }
+}
