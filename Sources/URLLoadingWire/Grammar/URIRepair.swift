@@ -1,20 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Repairs a Location value as browsers do before parsing: percent-encodes spaces, non-ASCII bytes and a few harmless
-/// characters after the authority. Backslashes and control characters stay, so that the parser refuses them.
+/// Repairs a Location value before parsing (RFC 9110 §10.2.2 allows it): percent-encodes spaces, tabs, backslashes,
+/// non-ASCII bytes, and a few other characters after the authority, a percent sign that escapes nothing, and number
+/// signs within the fragment. Other control characters stay, so that the parser refuses them.
 enum URIRepair {
     static func repaired(_ bytes: [UInt8]) -> [UInt8] {
         let start = endOfAuthority(bytes)
-        guard bytes[start...].contains(where: { needsRepair($0) }) else { return bytes }
+        let fragment = bytes[start...].firstIndex(of: UInt8(ascii: "#")) ?? bytes.endIndex
+        guard bytes.indices[start...].contains(where: { needsRepair(bytes, $0, fragment) }) else { return bytes }
         var result = Array(bytes[..<start])
-        for byte in bytes[start...] {
-            if needsRepair(byte) { PercentCoding.append(byte, to: &result) } else { result.append(byte) }
+        for index in start..<bytes.endIndex {
+            if needsRepair(bytes, index, fragment) {
+                PercentCoding.append(bytes[index], to: &result)
+            } else {
+                result.append(bytes[index])
+            }
         }
         return result
     }
 
-    private static func needsRepair(_ byte: UInt8) -> Bool {
-        byte >= 0x80 || ByteSet.repairable.contains(byte)
+    private static func needsRepair(_ bytes: [UInt8], _ index: Int, _ fragment: Int) -> Bool {
+        switch bytes[index] {
+        case UInt8(ascii: "%"):
+            index + 2 >= bytes.endIndex || bytes[index + 1].hexValue == nil || bytes[index + 2].hexValue == nil
+        case UInt8(ascii: "#"): index > fragment
+        // A backslash after the authority names no host; as a slash, which browsers take it for, it could.
+        case UInt8(ascii: "\\"), 0x09: true
+        case let byte: byte >= 0x80 || ByteSet.repairable.contains(byte)
+        }
     }
 
     /// Returns the end of the authority, which is never changed: a repaired byte there would name another host.

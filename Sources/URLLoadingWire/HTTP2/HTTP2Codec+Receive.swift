@@ -79,7 +79,8 @@ extension HTTP2Codec {
         case Int32(NGHTTP2_PING.rawValue):
             if header.flags & UInt8(NGHTTP2_FLAG_ACK.rawValue) != 0 { add(.pong) }
         case Int32(NGHTTP2_GOAWAY.rawValue):
-            add(.goAway(HTTP2ErrorCode(rawValue: frame.pointee.goaway.error_code)))
+            let last = frame.pointee.goaway.last_stream_id
+            add(.goAway(HTTP2ErrorCode(rawValue: frame.pointee.goaway.error_code), last: last))
         case Int32(NGHTTP2_RST_STREAM.rawValue):
             let code = HTTP2ErrorCode(rawValue: frame.pointee.rst_stream.error_code)
             guard streams.removeValue(forKey: header.stream_id) != nil else { return }

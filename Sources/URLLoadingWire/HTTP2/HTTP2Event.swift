@@ -27,7 +27,8 @@ package enum HTTP2Event: Sendable, Equatable {
     /// The peer's reply to a PING.
     case pong
     /// The peer accepts no new streams. Streams above the last one that it names are reported as `unprocessed`.
-    case goAway(HTTP2ErrorCode)
+    /// - last: the last stream that the peer has processed or will process.
+    case goAway(HTTP2ErrorCode, last: Int32)
     /// The connection must be closed because of a violation that concerns all of it. The output contains a GOAWAY with
     /// the reason.
     case failed(WireViolation)

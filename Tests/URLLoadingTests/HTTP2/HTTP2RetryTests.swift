@@ -70,4 +70,48 @@ struct HTTP2RetryTests {
             await expectFailure(.streamReset, .remote) { try await session.data(from: url) }
         }
     }
+
+    // A server that ends each connection after three requests. Those beyond are not processed, and wait for the next
+    // connection; their number is learned, so that later connections carry no more at a time.
+    @Test("requests that a GOAWAY has refused are sent again as long as others are answered")
+    func manyRefusals() async throws {
+        try await withHTTP2 { server, session in
+            for number in 1...200 {
+                server.script(onConnection: number) { peer in
+                    try await peer.start()
+                    var requests: [HTTP2Peer.Request] = []
+                    while requests.count < 3 { requests.append(try await peer.expectRequest()) }
+                    try await peer.goAway(last: requests[2].stream)
+                    for request in requests { try await peer.respond(to: request.stream, body: Array("ok".utf8)) }
+                    _ = await peer.untilClosed()
+                }
+            }
+            let count = 150
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for number in 0..<count {
+                    if number >= 50 { try await group.next() }
+                    group.addTask { try await session.expect(server.url("/\(number)"), "ok") }
+                }
+                try await group.waitForAll()
+            }
+            // Each connection answers three.
+            #expect(server.counts.accepted <= count / 3 + 8)
+        }
+    }
+
+    @Test("a request that is refused while none is answered is sent four times at most")
+    func refusedAlone() async throws {
+        try await withHTTP2 { server, session in
+            for number in 1...10 {
+                server.script(onConnection: number) { peer in
+                    try await peer.start()
+                    _ = try await peer.expectRequest()
+                    try await peer.goAway(last: 0)
+                    _ = await peer.untilClosed()
+                }
+            }
+            await expectFailure(.connectionLost, .remote) { try await session.data(from: server.url("/")) }
+            #expect(server.counts.accepted == 4)
+        }
+    }
 }

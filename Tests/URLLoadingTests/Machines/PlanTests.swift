@@ -57,7 +57,6 @@ import URLLoadingWire
             ("http://a.example/b/c?d", "../f", "http://a.example/f"),
             ("http://a.example/b/c", "/f?g", "http://a.example/f?g"),
             ("http://a.example/b/c?d", "?g", "http://a.example/b/c?g"),
-            ("http://a.example/b/c?d", "", "http://a.example/b/c?d"),
             ("http://a.example/b", "//c.example/d", "http://c.example/d"),
             ("https://a.example/b", "//c.example/d", "https://c.example/d"),
             ("http://a.example/", "https://a.example:8443/x", "https://a.example:8443/x"),

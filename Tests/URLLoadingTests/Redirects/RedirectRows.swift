@@ -117,10 +117,58 @@ struct RedirectRows {
         }
     }
 
+    @Test(
+        "a Location that is written carelessly is escaped and followed (RFC 9110 §10.2.2)",
+        arguments: [
+            ("/to?q=100%", "/to?q=100%25"), ("/to/%u00e9", "/to/%25u00e9"), ("/to\\b", "/to%5Cb"),
+            ("/to\tb", "/to%09b"),
+            ("/to?a#b#c", "/to?a"), ("/to?q=ü ", "/to?q=%C3%BC"), ("\\\\other.example/to", "/%5C%5Cother.example/to"),
+        ])
+    func careless(_ location: String, _ target: String) async throws {
+        try await withHTTPTestServer { origin in
+            origin.route("/*") { request in request.target == "/" ? .redirect(location) : .ok(request.target) }
+            try await withSession(.ephemeral) { session in try await session.expect(origin.url(), target) }
+        }
+    }
+
+    @Test("an empty Location is no redirect: the response is the result") func emptyLocation() async throws {
+        try await withHTTPTestServer { origin in
+            origin.route("/") { _ in .status(.found, headers: [.location: ""], body: .bytes(Array("body".utf8))) }
+            try await withSession(.ephemeral) { session in
+                let (data, response) = try await session.data(from: origin.url())
+                #expect(String(decoding: data, as: UTF8.self) == "body" && response.http?.status == .found)
+            }
+        }
+    }
+
+    @Test("a Location that cannot be read reaches the decision, which may take the response") func unreadable()
+        async throws
+    {
+        try await withHTTPTestServer { origin in
+            origin.route("/") { _ in
+                .status(.found, headers: [.location: "http://["], body: .bytes(Array("body".utf8)))
+            }
+            try await withSession(.ephemeral) { session in
+                let request = Request(url: origin.url())
+                let (data, response) = try await session.data(
+                    for: request,
+                    decisions: deciding { redirect in
+                        #expect(redirect.request.url == origin.url())
+                        return .doNotFollow
+                    })
+                #expect(String(decoding: data, as: UTF8.self) == "body" && response.http?.status == .found)
+                await expectFailure(.badRedirect, .remote, .redirecting) {
+                    try await session.data(for: request, decisions: deciding { _ in .follow })
+                }
+            }
+            #expect(origin.counts.requests == 2)
+        }
+    }
+
     @Test("a redirect loop ends, also one of a request to itself (checklist 62)")
     func loop() async throws {
         try await withHTTPTestServer { origin in
-            origin.route("/") { _ in .redirect("") }
+            origin.route("/") { _ in .redirect("/") }
             try await withSession(.ephemeral) { session in
                 await expectFailure(.tooManyRedirects, .remote) { try await session.data(from: origin.url()) }
             }

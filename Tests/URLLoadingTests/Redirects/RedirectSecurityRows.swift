@@ -174,7 +174,7 @@ struct RedirectSecurityRows {
         "an invalid or ambiguous Location is refused (security 57)",
         arguments: [
             "http://a\\@127.0.0.1/", "http://[::1", "http://a b/", "http:///x", "http://127.0.0.1:99999/",
-            "http://a%00b/", "//", "http://127.0.0.1:x/",
+            "http://a%00b/", "http://a%/", "http://a%zz/", "http:\\\\127.0.0.1/", "//", "http://127.0.0.1:x/",
             "http://user:p@ss@127.0.0.1/", "http://a%2Fb/", "http://0x7f.1/", "http://2130706433/",
         ])
     func badLocations(_ location: String) async throws {

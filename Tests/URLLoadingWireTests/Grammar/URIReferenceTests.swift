@@ -91,7 +91,18 @@ import Testing
                 == "http://a/%C3%BC%20b%7Cc%22%3C%3E%5E%60%7B%7D%5B%5D?q=%5B%C3%BC%5D")
         #expect(try URIReference(bytes: [0x2F, 0xE9], repairing: true).absoluteString == "/%E9")
         #expect(try URIReference("http://ü.example/", repairing: true).host == "ü.example")
-        for bad in ["http://a b/", "http://a/\\b", "/a\r\nb", "/a\0b", "/a\tb", "http://a|b/"] {
+        for (text, repaired) in [
+            ("/a\\b", "/a%5Cb"), ("/a\tb", "/a%09b"), ("?q=100%", "?q=100%25"), ("/%u00e9", "/%25u00e9"),
+            ("/%4", "/%254"),
+            ("/%41%", "/%41%25"), ("/a#b#c", "/a#b%23c"), ("##", "#%23"), ("/\\a/b", "/%5Ca/b"), ("%", "%25"),
+            ("\\\\a/b", "%5C%5Ca/b"),
+        ] {
+            #expect(try URIReference(text, repairing: true).absoluteString == repaired)
+        }
+        for bad in [
+            "http://a b/", "/a\r\nb", "/a\0b", "http://a|b/", "http://a\\b/", "http://a%/", "http://a%zz/",
+            "http://a\t/",
+        ] {
             #expect(violation { _ = try URIReference(bad, repairing: true) } != nil, "\(bad)")
         }
     }

@@ -72,7 +72,7 @@ import Testing
             case .reset(let stream, let code): lines.append("\(stream) reset \(code)")
             case .violation(let stream, let violation): lines.append("\(stream) violation \(violation.code.rawValue)")
             case .unprocessed(let stream): lines.append("\(stream) unprocessed")
-            case .goAway(let code): lines.append("goaway \(code)")
+            case .goAway(let code, _): lines.append("goaway \(code)")
             case .failed(let violation): lines.append("failed \(violation.code.rawValue)")
             case .sent(let stream, let count): lines.append("\(stream) sent \(count)")
             case .sentAll(let stream): lines.append("\(stream) sentAll")

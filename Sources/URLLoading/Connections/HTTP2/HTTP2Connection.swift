@@ -138,6 +138,11 @@ final class HTTP2Connection: @unchecked Sendable {
         state.withLock { [socket = transport.slot] in $0.noteExternalEvent(stream, socket: socket) }.wake()
     }
 
+    /// Whether responses to other requests have begun since the stream did.
+    func hasProgressed(since stream: HTTP2Stream) -> Bool {
+        state.withLock { $0.responseCount > stream.responsesBefore }
+    }
+
     // MARK: The end
 
     var hasFailed: Bool { state.withLock { $0.failure != nil } }

@@ -28,6 +28,8 @@ struct HTTP2State: @unchecked Sendable {
     private(set) var closing = Closing.no
     /// The peer's GOAWAY said ENHANCE_YOUR_CALM: requests that fail from now on are not retried at once (RFC 9113 §7).
     private var isPeerOverloaded = false
+    /// The responses that have begun.
+    private(set) var responseCount = 0
     /// The time at which the last stream ended, by the coarse clock.
     private(set) var lastEnd: Int64
 
@@ -57,6 +59,7 @@ struct HTTP2State: @unchecked Sendable {
             throw WireViolation(.local, .http2NoStream, section: "RFC 9113 5.1.1")
         }
         stream.number = try codec.submit(request, hasBody: hasBody)
+        stream.responsesBefore = responseCount
         streams[stream.number] = stream
         writing.hasUnwritten = true
     }
@@ -184,7 +187,9 @@ struct HTTP2State: @unchecked Sendable {
         for event in events {
             switch event {
             case .informational(let number, let head): change(number, &slots) { $0.inbox.informational.append(head) }
-            case .response(let number, let head): change(number, &slots) { $0.inbox.head = head }
+            case .response(let number, let head):
+                responseCount += 1
+                change(number, &slots) { $0.inbox.head = head }
             case .data(let number, let range):
                 codec.arrived(range.count)
                 guard let input, let stream = streams[number] else { break }
@@ -211,8 +216,9 @@ struct HTTP2State: @unchecked Sendable {
                 places.setTakesTunnels(codec.takesTunnels)
                 if case .awaited(let waiting) = peerSettings { for stream in waiting { note(stream, &slots) } }
                 peerSettings = .known
-            case .goAway(let code):
+            case .goAway(let code, let last):
                 if code == .enhanceYourCalm { isPeerOverloaded = true }
+                if code == .noError, streams.keys.contains(where: { $0 > last }) { places.noteEnd(afterStream: last) }
                 places.retire()
             case .failed(let violation): slots += fail(.wire(violation))
             case .settingsAcknowledged:

@@ -42,9 +42,31 @@ final class HTTP2StreamSlots: Sendable {
         if isOpen.exchange(false, ordering: .sequentiallyConsistent) { hasReport.store(true, ordering: .releasing) }
     }
 
+    /// The most streams at a time, whatever the peer's SETTINGS say: its connections have ended after so many, with
+    /// others refused. Set before another task sees the connection.
+    func setMost(_ count: Int) {
+        most.store(max(1, count), ordering: .relaxed)
+        limit.store(min(limit.load(ordering: .relaxed), max(1, count)), ordering: .relaxed)
+    }
+    private let most = Atomic<Int>(.max)
+
+    /// Notes that the peer has ended the connection after a stream, and refused later ones.
+    func noteEnd(afterStream last: Int32) { endedAfter.store(max(1, (Int(last) + 1) / 2), ordering: .relaxed) }
+    private let endedAfter = Atomic<Int>(0)
+    /// The number of streams that the peer has processed before it refused others; nil if it has not.
+    var refusedAfter: Int? {
+        let count = endedAfter.load(ordering: .relaxed)
+        return count > 0 ? count : nil
+    }
+    /// Whether the connection has taken more streams than `setMost` allows at a time, by far.
+    var outlivesMost: Bool {
+        let most = most.load(ordering: .relaxed)
+        return most < .max && streamsBegun > 2 * most
+    }
+
     /// The peer's SETTINGS_MAX_CONCURRENT_STREAMS.
     func setLimit(_ count: Int) {
-        let new = max(0, min(count, 1 << 20))
+        let new = max(0, min(count, 1 << 20, most.load(ordering: .relaxed)))
         let old = limit.exchange(new, ordering: .relaxed)
         guard new > old else { return }
         added.add(new - old, ordering: .relaxed)

@@ -167,6 +167,7 @@ extension ConnectionPool {
 
     /// Adds a new shared connection; its maker has a slot on it.
     func share(_ connection: HTTP2Connection, isFirst: Bool) {
+        if let most = withSharing({ $0.mostStreams(connection.route) }) { connection.places.setMost(most) }
         _ = connection.places.take()
         connection.onChange = { [anchor] in anchor.owner?.changed($0, grownBy: $1) }
         connection.awaitSettings()
@@ -182,7 +183,12 @@ extension ConnectionPool {
         guard connection.isRetired else {
             return wake(withSharing { $0.slotIsFree(connection, connection.route, count) })
         }
-        wake(withSharing { $0.remove(connection, connection.route) })
+        let (count, outlives) = (connection.places.refusedAfter, connection.places.outlivesMost)
+        wake(
+            withSharing { sharing in
+                if count != nil || outlives { sharing.noteMostStreams(count, connection.route) }
+                return sharing.remove(connection, connection.route)
+            })
         // Otherwise the last stream to end closes it.
         if connection.streamCount == 0 { connection.close() }
     }

@@ -50,6 +50,8 @@ struct SharedState<Connection: AnyObject & Sendable>: Sendable {
     private var aliases: [ObjectIdentifier: [Route]] = [:]
     /// The routes whose server has rejected requests on a connection of another route (421).
     private var unsharedRoutes: Set<Route> = []
+    /// The streams after which the servers of some routes end a connection and refuse others.
+    private var streamsTaken: [Route: Int] = [:]
     private let perHost: Int
     private(set) var isDraining = false
 
@@ -161,6 +163,15 @@ struct SharedState<Connection: AnyObject & Sendable>: Sendable {
         hosts[route]?.waiting.removeAll { $0 === waiter }
         if hosts[route]?.isEmpty == true { hosts[route] = nil }
         return []
+    }
+
+    /// The number of streams after which the route's server ends a connection, if it has refused streams beyond that.
+    func mostStreams(_ route: Route) -> Int? { streamsTaken[route] }
+
+    /// - Parameter count: nil if a connection has lived longer.
+    mutating func noteMostStreams(_ count: Int?, _ route: Route) {
+        if streamsTaken.count >= Self.maximumRemembered { streamsTaken.removeAll() }
+        streamsTaken[route] = count
     }
 
     /// Removes a connection that is closed or accepts no more streams. A waiter may make another.

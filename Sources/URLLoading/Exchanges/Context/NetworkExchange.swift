@@ -11,8 +11,8 @@ protocol NetworkExchange: Exchange {
     /// True if the request failed because the peer had closed an idle connection before it was used (a stale
     /// connection).
     var failedStale: Bool { get }
-    /// True if the peer has not processed the request and will not, so it is safe to send it again.
-    var failedUnprocessed: Bool { get }
+    /// How the peer refused the request, if it has not processed it and will not: it is then safe to send it again.
+    var refusal: RetryPlan.Refusal? { get }
     /// Returns true if the peer requires HTTP/1.1 for this request, and marks the origin accordingly.
     func fallsBack() -> Bool
     /// True if other requests use the connection. On 421 (Misdirected Request) another connection is made for the

@@ -11,6 +11,14 @@ struct RetryPlan {
     private var refusals = 0
     private var wasMisdirected = false
     private static let maximumRefusals = 3
+
+    /// The server states that it has not processed the request (RFC 9113 §8.7).
+    enum Refusal {
+        /// It has processed no other request since this one was sent.
+        case alone
+        /// It has processed others: a later attempt will be among them.
+        case amongResponses
+    }
     /// True if the next attempt must not use an idle connection.
     private(set) var wantsFresh = false
     /// True if the server does not support the request's `Expect` field.
@@ -30,11 +38,11 @@ struct RetryPlan {
 
     /// Returns whether to repeat the request. If a peer closes an idle connection while a request is sent on it, the
     /// request was not answered, and is repeated once on a new connection (RFC 9112 §9.3.1).
-    /// - Parameter isUnprocessed: true if the server states that it has not processed the request, which may then be
-    ///   repeated whatever its method (RFC 9113 §8.7), a limited number of times.
-    mutating func retry(after error: LoadError, isStale: Bool, isUnprocessed: Bool = false) -> Bool {
-        if isUnprocessed, refusals < Self.maximumRefusals {
-            refusals += 1
+    /// - Parameter refusal: the request may be repeated whatever its method: as long as the server processes others, and
+    ///   otherwise a limited number of times.
+    mutating func retry(after error: LoadError, isStale: Bool, refusal: Refusal? = nil) -> Bool {
+        if let refusal, refusal == .amongResponses || refusals < Self.maximumRefusals {
+            refusals = refusal == .amongResponses ? 1 : refusals + 1
             return true
         }
         guard isStale, isReplayable, attempts == 0, error.isLostConnection else { return false }

@@ -73,7 +73,10 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
     var failedStale: Bool {
         wasUsed && !hasReceivedHead && owner.stopReason == nil && failure?.isLostConnection == true
     }
-    var failedUnprocessed: Bool { owner.stopReason == nil && failure?.isUnprocessed == true }
+    var refusal: RetryPlan.Refusal? {
+        guard owner.stopReason == nil, failure?.isUnprocessed == true else { return nil }
+        return connection.hasProgressed(since: stream) ? .amongResponses : .alone
+    }
     func fallsBack() -> Bool {
         guard case .reset(.http11Required)? = failure, owner.stopReason == nil else { return false }
         return owner.core.pool.speakHTTP1(route)

@@ -47,7 +47,7 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
     var failedStale: Bool { connection.exchanges > 1 && !connection.hasReceived && owner.stopReason == nil }
 
     var forwarder: Proxy? { connection.forwarder }
-    var failedUnprocessed: Bool { false }
+    var refusal: RetryPlan.Refusal? { nil }
     func fallsBack() -> Bool { false }
     var isShared: Bool { false }
     func leaveConnection() {}

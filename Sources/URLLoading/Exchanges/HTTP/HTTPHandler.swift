@@ -81,10 +81,10 @@ struct HTTPHandler: DirectHandler {
         _ exchange: any NetworkExchange, after error: LoadError, _ retries: inout RetryPlan
     ) throws(LoadError) {
         let isStale = exchange.failedStale
-        let isUnprocessed = exchange.failedUnprocessed || exchange.fallsBack()
+        let refusal = exchange.refusal ?? (exchange.fallsBack() ? .alone : nil)
         exchange.note(error)
         exchange.release()
-        guard retries.retry(after: error, isStale: isStale, isUnprocessed: isUnprocessed) else { throw error }
+        guard retries.retry(after: error, isStale: isStale, refusal: refusal) else { throw error }
     }
 
     /// Releases the exchange of a response after which the request is repeated.

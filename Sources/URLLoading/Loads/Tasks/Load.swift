@@ -99,8 +99,7 @@ struct Load: Sendable {
             let maximum = context.core.configuration.maximumRedirects
             switch RedirectPlan.make(exchange, hop.request, followed: hop.followed, maximum: maximum) {
             case .deliver: return nil
-            case .refuse(let error, nil): throw error
-            case .refuse(let error, let proposed?):
+            case .refuse(let error, let proposed):
                 // A decision that names another request does not lift the maximum.
                 let next = try await decide(exchange, proposed, hop, refusal: error)
                 guard next != nil, error.reason == .tooManyRedirects else { return next }

@@ -6,12 +6,11 @@ import FoundationEssentials
 import URLLoadingWire
 
 enum RedirectPlan {
-    /// Not a redirect, or one without a Location: the response is the result.
+    /// Not a redirect, or one whose Location is missing or empty: the response is the result.
     case deliver
     case follow(Request)
-    /// The redirect must not be followed. If there is a request to propose, the decision is called nevertheless,
-    /// because it may take the response as it is.
-    case refuse(LoadError, Request?)
+    /// The redirect must not be followed. The decision is called nevertheless, because it may take the response as it is.
+    case refuse(LoadError, Request)
 
     @inline(never)  // Inlined, it would enlarge the stack frame of every load.
     static func make(_ exchange: any Exchange, _ request: Request, followed: Int, maximum: Int) -> RedirectPlan {
@@ -41,11 +40,13 @@ enum RedirectPlan {
     }
 
     static func make(_ head: HTTPHead, _ request: Request, followed: Int, maximum: Int) -> RedirectPlan {
-        guard isRedirect(head.status), let location = head.headers.values(of: .location).first else { return .deliver }
+        guard isRedirect(head.status), let location = head.headers.values(of: .location).first, !location.isEmpty else {
+            return .deliver
+        }
         guard let next = resolve(location, request.url, isWebSocket: request.headers[.upgrade] == "websocket") else {
             return .refuse(
                 LoadError(.badRedirect, phase: .redirecting, party: .remote, detail: "the Location is not a valid URL"),
-                nil)
+                request)
         }
         // A server must not redirect a load to a local file (security 58).
         let target: Destination

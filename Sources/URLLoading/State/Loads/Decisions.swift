@@ -183,7 +183,8 @@ public struct Redirect: Sendable {
     /// The redirect response. Its body is delivered only if the redirect is not followed.
     public let response: Response
     /// The request that would be sent: method, body and fields changed by the rules of RFC 9110 §15.4, credentials
-    /// removed if the origin differs.
+    /// removed if the origin differs. If the Location cannot be read as a URL, it is the request that was answered;
+    /// ``RedirectDecision/follow`` then ends the load with ``LoadError/Reason/badRedirect``.
     public let request: Request
     /// The number of redirects that this load has followed before.
     public let count: Int
