@@ -74,8 +74,7 @@ import URLLoadingWire
         }
     }
 
-    @Test("without an idle connection the load fails, and connections in use continue")
-    func inUse() async throws {
+    @Test("without an idle connection the load waits for one that is in use") func inUse() async throws {
         try await withOrigins(2) { origins in
             try await withSession(1) { session, _ in
                 let gate = Latch()
@@ -85,12 +84,39 @@ import URLLoadingWire
                 }
                 async let slow = session.text(origins[0].url("/slow"))
                 try await origins[0].wait { $0.requests == 1 }
+                async let other = session.text(origins[1].url())
+                let cancelled = RunningLoad(session, Request(url: origins[1].url("/cancelled")))
+                try await Task.sleep(for: .milliseconds(30))
+                cancelled.task.cancel()
+                #expect(await cancelled.reason == .cancelled)
+                #expect(origins[1].counts.accepted == 0)
+                gate.open()
+                #expect(try await (slow, other) == ("slow", "here"))
+            }
+        }
+    }
+
+    @Test("a session without connections fails at once") func noConnection() async throws {
+        try await withOrigins(1) { origins in
+            try await withSession(0) { session, _ in
                 let error = await failure(.cannotConnect, .system, .connecting) {
-                    try await session.data(from: origins[1].url())
+                    try await session.data(from: origins[0].url())
                 }
                 #expect(error?.detail?.contains("open files") == true)
-                gate.open()
-                #expect(try await slow == "slow")
+            }
+        }
+    }
+
+    @Test("500 loads, 64 at a time, succeed with eight descriptors") func many() async throws {
+        try await withOrigins(3) { origins in
+            try await withSession(8, .ephemeral) { session, _ in
+                try await withThrowingTaskGroup(of: Void.self) { group in
+                    for number in 0..<500 {
+                        if number >= 64 { try await group.next() }
+                        group.addTask { try await session.expect(origins[number % 3].url(), "here") }
+                    }
+                    try await group.waitForAll()
+                }
             }
         }
     }

@@ -54,7 +54,7 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
                 shared: Sharing(perHost: configuration.maximumConnectionsPerHost)))
         versions = configuration.httpVersions
         keepsConnections = idleLifetime > 0 && configuration.maximumIdleConnections > 0
-        connector = Connector(configuration) { [anchor] in anchor.owner?.closeOldestIdle() == true }
+        connector = Connector(configuration) { [anchor] in anchor.owner?.relieve() ?? .none }
         clock = configuration.clock
         ftp = FTPPool(configuration, keepsConnections: keepsConnections)
     }
@@ -157,6 +157,13 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
         guard let oldest else { return ftp.closeOldestIdle() }
         oldest.close()
         return true
+    }
+
+    /// Frees a descriptor for a new connection, if it can.
+    func relieve() -> DescriptorRelief {
+        if closeOldestIdle() { return .closedIdle }
+        let hosts = snapshot()
+        return hosts.contains { $0.active + $0.resting > 0 || !$0.streams.isEmpty } ? .mayComeFree : .none
     }
 
     /// Starts the timer for all idle connections; it restarts itself while there are any.

@@ -33,21 +33,31 @@ extension ConnectionTarget {
     }
 }
 
+/// What a pool can do for a connection that lacks a descriptor.
+enum DescriptorRelief {
+    /// It has closed an idle connection.
+    case closedIdle
+    /// Its connections are all in use; one may become idle or be closed.
+    case mayComeFree
+    /// It has no connection.
+    case none
+}
+
 final class Connector: Sendable {
     let configuration: Configuration
     let secure: SecureContext
-    /// Closes the oldest idle connection of the pool, and returns whether there was one; false without a pool.
-    private let giveUpDescriptor: @Sendable () -> Bool
+    /// Closes the oldest idle connection of the pool, so that a new connection can use its descriptor.
+    private let relieve: @Sendable () -> DescriptorRelief
     private static let nextIdentifier = Atomic<Int>(1)
     /// The lowest identifier of the connections made from now on.
     static var next: Int { nextIdentifier.load(ordering: .relaxed) }
     static func makeIdentifier() -> Int { nextIdentifier.add(1, ordering: .relaxed).oldValue }
 
     init(
-        _ configuration: Configuration, givingUpDescriptors giveUpDescriptor: @escaping @Sendable () -> Bool = { false }
+        _ configuration: Configuration, relievedBy relieve: @escaping @Sendable () -> DescriptorRelief = { .none }
     ) {
         self.configuration = configuration
-        self.giveUpDescriptor = giveUpDescriptor
+        self.relieve = relieve
         secure = SecureContext(configuration.tls)
     }
 
@@ -192,7 +202,7 @@ final class Connector: Sendable {
         if let known { found = known } else { found = try await lookUp(host, port, handle, record) }
         let addresses = try allowed(found, of: host, access)
         record?.mark(.connectStart)
-        return try await withDescriptors { () async throws(IOFailure) in
+        return try await withDescriptors(handle) { () async throws(IOFailure) in
             try await ConnectRace.connect(
                 addresses, from: configuration.networkInterface?.binding, marked: access.traffic.mark, handle)
         }
@@ -215,7 +225,9 @@ final class Connector: Sendable {
         _ request: ConnectionRequest
     ) async throws(LoadError) -> any Transport {
         request.record?.mark(.connectStart)
-        return try await withDescriptors { () async throws(IOFailure) in try await dial(origin, request.handle) }
+        return try await withDescriptors(request.handle) { () async throws(IOFailure) in
+            try await dial(origin, request.handle)
+        }
     }
 
     /// Connects to a Unix socket of this machine.
@@ -224,22 +236,35 @@ final class Connector: Sendable {
         at path: SocketAddress, _ request: ConnectionRequest
     ) async throws(LoadError) -> any Transport {
         request.record?.mark(.connectStart)
-        return try await withDescriptors { () async throws(IOFailure) in
+        return try await withDescriptors(request.handle) { () async throws(IOFailure) in
             try await SocketTransport.connect(to: path, request.handle)
         }
     }
 
-    /// Retries `attempt` while it fails for lack of a descriptor and an idle connection can be closed for it.
-    private func withDescriptors<Value>(_ attempt: () async throws(IOFailure) -> Value) async throws(LoadError) -> Value
-    {
+    /// Retries `attempt` while it fails for lack of a descriptor and one can become free: an idle connection is closed
+    /// for it, or the load waits for connections that are in use. The process may free one in any other way, which
+    /// nothing notifies of, so the wait looks again after a time.
+    private func withDescriptors<Value>(
+        _ handle: LoadHandle, _ attempt: () async throws(IOFailure) -> Value
+    ) async throws(LoadError) -> Value {
+        var pause = Self.shortestPause
         while true {
             do throws(IOFailure) { return try await attempt() } catch {
-                guard error.isOutOfDescriptors, giveUpDescriptor() else {
-                    throw LoadError(error)
+                guard error.isOutOfDescriptors else { throw LoadError(error) }
+                switch relieve() {
+                case .closedIdle: continue
+                case .none: throw LoadError(error)
+                case .mayComeFree: break
                 }
             }
+            do throws(IOFailure) {
+                try await configuration.clock.sleep(until: configuration.clock.now() &+ pause, handle)
+            } catch { throw LoadError(error) }
+            pause = min(pause * 2, Self.longestPause)
         }
     }
+    private static let shortestPause: Int64 = 2_000_000
+    private static let longestPause: Int64 = 100_000_000
 
     /// False for an origin that is reached through a Unix socket.
     func hasAddresses(_ origin: Origin) -> Bool { configuration.addressOverrides.unixSocket(for: origin) == nil }
@@ -261,7 +286,9 @@ final class Connector: Sendable {
     private func lookUp(
         _ host: Origin.Host, _ port: UInt16, _ handle: LoadHandle, _ record: TransactionRecord?
     ) async throws(LoadError) -> [SocketAddress] {
-        try await withDescriptors { () async throws(IOFailure) in try await addresses(of: host, port, handle, record) }
+        try await withDescriptors(handle) { () async throws(IOFailure) in
+            try await addresses(of: host, port, handle, record)
+        }
     }
 
     private func addresses(
