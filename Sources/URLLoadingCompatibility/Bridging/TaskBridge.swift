@@ -148,7 +148,11 @@ final class TaskBridge: Sendable {
     }
 
     func finish(_ error: LoadError?) {
-        state.withLock { $0.mailbox.finish(error) }
+        state.withLock { state in
+            // A task whose load cannot be created has metrics as well: without a transaction.
+            if state.work.error != nil, !state.mailbox.hasEnded { state.mailbox.put(LoadMetrics(unsentAt: Date())) }
+            state.mailbox.finish(error)
+        }
         schedule()
     }
 

@@ -37,6 +37,11 @@ public struct LoadMetrics: Sendable {
         self.transactions = transactions
     }
 
+    /// Creates the metrics of a load that could not be created: without a transaction, it begins and ends at `date`.
+    package init(unsentAt date: Date) {
+        self.init(Moment.Origin(nanoseconds: 0, date: date), end: 0, redirectCount: 0, [])
+    }
+
     /// A point in the time of one load. Moments of different loads are not comparable: compare their ``date``.
     public struct Moment: Sendable, Hashable, Comparable, CustomStringConvertible {
         /// The zero of a load's time, on both clocks.
