@@ -35,6 +35,14 @@ struct ValueTests {
         #expect(request.httpMethod == "GET" && request.description == "http://a.example/")
     }
 
+    @Test("a request without a URL says so in every description")
+    func descriptionWithoutURL() throws {
+        var request = URLRequest(url: try url("http://a.example/"))
+        request.url = nil
+        #expect(request.description == "url: nil" && request.debugDescription == "url: nil")
+        #expect((request as NSURLRequest).description == "<NSURLRequest url: nil>")
+    }
+
     @Test("raw values are those of the platform")
     func rawValues() {
         #expect(URLRequest.CachePolicy.returnCacheDataDontLoad.rawValue == 4)

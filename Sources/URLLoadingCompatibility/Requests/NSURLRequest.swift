@@ -97,7 +97,7 @@ open class NSURLRequest: NSObject, NSSecureCoding, NSCopying, NSMutableCopying {
     open var httpShouldUsePipelining: Bool { value.httpShouldUsePipelining }
 
     /// The class and the URL, without its secrets.
-    open override var description: String { "<\(type(of: self)) \(url?.redactedText ?? "-")>" }
+    open override var description: String { "<\(type(of: self)) \(value.description)>" }
 
     // MARK: Copying, comparing, archiving
 

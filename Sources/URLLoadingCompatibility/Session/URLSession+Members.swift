@@ -40,7 +40,7 @@ extension URLSession {
 
     // MARK: Tasks
 
-    /// The tasks that are not over, by kind: data, upload, download.
+    /// The tasks that are neither over nor cancelled, by kind: data, upload, download.
     public var tasks: ([URLSessionDataTask], [URLSessionUploadTask], [URLSessionDownloadTask]) {
         get async {
             await untilAdopted()
@@ -58,7 +58,7 @@ extension URLSession {
         )
     }
 
-    /// All tasks that are not over.
+    /// All tasks that are neither over nor cancelled.
     public var allTasks: [URLSessionTask] {
         get async {
             await untilAdopted()
@@ -66,9 +66,11 @@ extension URLSession {
         }
     }
 
+    /// The tasks that are neither over nor cancelled, in the order of their creation. A cancelled task is a member until
+    /// its last call was made.
     final var currentTasks: [URLSessionTask] {
         let tasks = members.withLock { $0.tasks }
-        return tasks.sorted { $0.key < $1.key }.map(\.value).filter { $0.state != .completed }
+        return tasks.sorted { $0.key < $1.key }.map(\.value).filter { [.running, .suspended].contains($0.state) }
     }
 
     // MARK: The end

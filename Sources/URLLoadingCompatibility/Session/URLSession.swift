@@ -259,8 +259,8 @@ open class URLSession: NSObject, @unchecked Sendable {
         makeStream(hostname, port)
     }
 
-    /// Passes all tasks that are not over to a closure, on the ``delegateQueue``. A background session answers when it
-    /// has the tasks of earlier programs.
+    /// Passes all tasks that are neither over nor cancelled to a closure, on the ``delegateQueue``. A background session
+    /// answers when it has the tasks of earlier programs.
     open func getAllTasks(completionHandler: @escaping @Sendable ([URLSessionTask]) -> Void) {
         whenAdopted { [self] in
             let tasks = currentTasks
@@ -268,7 +268,7 @@ open class URLSession: NSObject, @unchecked Sendable {
         }
     }
 
-    /// Passes the tasks that are not over to a closure, by kind, on the ``delegateQueue``; see
+    /// Passes the tasks that are neither over nor cancelled to a closure, by kind, on the ``delegateQueue``; see
     /// ``getAllTasks(completionHandler:)``.
     open func getTasksWithCompletionHandler(
         _ completionHandler:

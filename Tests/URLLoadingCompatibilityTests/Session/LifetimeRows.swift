@@ -212,4 +212,38 @@ struct LifetimeRows {
             origin.releaseStalls()
         }
     }
+
+    @Test("a cancelled task is not listed any more, nor a task of an invalidated session that is resumed late")
+    func listedAfterEnd() async throws {
+        try await withHTTPTestServer(serving: Self.stalling) { origin in
+            for isInvalidated in [true, false] {
+                let session = URLSession(configuration: .ephemeral)
+                let running = [session.dataTask(with: origin.url("/stall")), session.downloadTask(with: origin.url())]
+                let resting = session.dataTask(with: origin.url())
+                for task in running { task.resume() }
+                // The delegate queue is blocked, so no task has made its last call when the lists are made.
+                let gate = DispatchSemaphore(value: 0)
+                session.delegateQueue.addOperation { gate.wait() }
+                if isInvalidated {
+                    session.invalidateAndCancel()
+                } else {
+                    for task in running + [resting] { task.cancel() }
+                }
+                resting.resume()
+                let late = session.dataTask(with: origin.url())
+                if isInvalidated { late.resume() }
+                let all = Box<Int>()
+                session.getAllTasks { all.add($0.count) }
+                session.getTasksWithCompletionHandler { all.add($0.count + $1.count + $2.count) }
+                let (listed, kinds) = (await session.allTasks, await session.tasks)
+                gate.signal()
+                let expected = isInvalidated ? [] : [late]
+                #expect(listed == expected && kinds.0 == expected && kinds.1.isEmpty && kinds.2.isEmpty)
+                try await all.wait { $0.count == 2 }
+                #expect(all.all == [expected.count, expected.count])
+                session.invalidateAndCancel()
+            }
+            origin.releaseStalls()
+        }
+    }
 }
