@@ -124,3 +124,44 @@ struct ValueTests {
         #expect(configuration.maximumIdleConnections == kept)
     }
 }
+
+    @Test("names of response fields are case-insensitive: one key, as first written, with all values")
+    func fieldNames() throws {
+        let address = try url("http://a.example/")
+        func response(_ fields: [String: String]) throws -> HTTPURLResponse {
+            try #require(HTTPURLResponse(url: address, statusCode: 200, httpVersion: nil, headerFields: fields))
+        }
+        let head = HTTPHead(status: .ok, headers: ["X-A": "1", "x-a": "2", "set-cookie": "a=b", "Set-Cookie": "c=d"])
+        let received = HTTPURLResponse(Response(url: address, http: head), head)
+        let fields = received.allHeaderFields as? [String: String]
+        #expect(fields == ["X-A": "1, 2", "Set-Cookie": "a=b, c=d"])
+        let copied = try response(fields ?? [:])
+        #expect(copied.allHeaderFields as? [String: String] == fields)
+        #expect(copied.value(forHTTPHeaderField: "x-A") == "1, 2")
+        #expect(try response(["X-A": "1", "x-a": "2"]).allHeaderFields as? [String: String] == ["X-A": "1, 2"])
+    }
+
+    @Test(
+        "a Content-Length is read as on the wire",
+        arguments: [
+            ("12", 12), ("12, 12", 12), (" 12 ,12", 12), ("12, 13", -1), ("12,", -1), ("+12", -1), ("-12", -1),
+            ("0x12", -1), ("", -1), ("99999999999999999999", -1), ("0", 0),
+        ])
+    func statedLength(_ stated: String, _ expected: Int64) throws {
+        let address = try url("http://a.example/")
+        let made = HTTPURLResponse(
+            url: address, statusCode: 200, httpVersion: nil, headerFields: ["content-length": stated])
+        #expect(made?.expectedContentLength == expected)
+        let head = HTTPHead(status: .ok, headers: [.contentLength: stated])
+        let received = HTTPURLResponse(Response(url: address, http: head), head, toHead: true)
+        #expect(received.expectedContentLength == expected)
+    }
+
+    @Test(
+        "a configuration's fields are case-insensitive, in whichever order its dictionary has them", arguments: 0..<8)
+    func configurationFields(_ round: Int) {
+        let configuration = URLSessionConfiguration.ephemeral
+        configuration.httpAdditionalHeaders = ["X-A": "1", "x-a": "2", "X-\(round)": "3"]
+        let headers = Configuration(configuration.values).headers
+        #expect(headers.values(of: "x-a") == ["1"] && headers.count == 2)
+    }

@@ -82,7 +82,7 @@ extension URLRequest {
         if request.body == nil { (httpBody, httpBodyStream) = (nil, nil) }
         if let attached = request.properties[AttachedProperties.self] { properties = attached.values }
         var fields: [String: String] = [:]
-        for field in request.headers { fields[field.name.description] = request.headers[field.name] }
+        for name in request.headers.distinctNames { fields[name.description] = request.headers[name] }
         allHTTPHeaderFields = fields.isEmpty ? nil : fields
     }
 }
@@ -118,8 +118,7 @@ extension Configuration {
         maximumConnectionsPerHost = max(1, values.connectionsPerHost)
         // URLSession has no limit of idle connections: it keeps those that it may open.
         maximumIdleConnections = max(maximumIdleConnections, maximumConnectionsPerHost)
-        let fields = (values.headers ?? [:]).map { ("\($0.key.base)", "\($0.value)") }
-        headers = Headers(Dictionary(fields) { first, _ in first })
+        headers = Headers(values.headers ?? [:])
         if let policy = ProxyPolicy(values.proxies) { proxyPolicy = policy }
         (allowsCellularAccess, allowsExpensiveNetworkAccess) = (values.allowsCellular, values.allowsExpensive)
         allowsConstrainedNetworkAccess = values.allowsConstrained

@@ -110,7 +110,7 @@ extension TaskBridge {
                 answer.give(GivenStream(stream: $0))
             }
         }
-        let length = demand.request.headers[.contentLength].flatMap { Int64($0) }
+        let length = demand.request.headers.contentLength
         return .stream(try Self.stream(of: outcome), length: length)
     }
 

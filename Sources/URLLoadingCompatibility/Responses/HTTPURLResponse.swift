@@ -25,27 +25,24 @@ open class HTTPURLResponse: URLResponse, @unchecked Sendable {
         fields = Headers(headerFields ?? [:])
         statedLength = nil
         let type = fields[.contentType].flatMap { MediaType($0) }
-        let length = fields[.contentLength].flatMap { Int($0) } ?? -1
-        super.init(
-            url: url, mimeType: type?.essence, expectedContentLength: max(-1, length), textEncodingName: type?.charset)
+        let length = fields.contentLength.map { Int($0) } ?? -1
+        super.init(url: url, mimeType: type?.essence, expectedContentLength: length, textEncodingName: type?.charset)
     }
 
     init(_ response: Response, _ head: HTTPHead, toHead: Bool = false) {
         statusCode = head.status.code
         fields = head.headers
-        statedLength = toHead ? head.headers[.contentLength].flatMap { Int64($0) } : nil
+        statedLength = toHead ? head.headers.contentLength : nil
         super.init(loaded: response)
     }
 
     /// The fields by name; several values of one name are joined with commas. Names are spelled as Apple spells them,
     /// whatever the server sent (HTTP/2 names are lower-case): `Content-Type`, `Etag`, `WWW-Authenticate`; names
-    /// beginning with `X-` are spelled as the server sent them. ``value(forHTTPHeaderField:)`` is case-insensitive.
+    /// beginning with `X-` are spelled as the server first sent them. ``value(forHTTPHeaderField:)`` is
+    /// case-insensitive.
     public var allHeaderFields: [AnyHashable: Any] {
         var all: [AnyHashable: Any] = [:]
-        for field in fields {
-            let name = Self.canonical(field.name.description)
-            if all[name] == nil { all[name] = fields.joined(field.name) }
-        }
+        for name in fields.distinctNames { all[Self.canonical(name.description)] = fields.joined(name) }
         return all
     }
 
@@ -117,12 +114,30 @@ open class HTTPURLResponse: URLResponse, @unchecked Sendable {
 
 extension Headers {
     /// Creates the fields in an order that does not depend on hashing.
+    /// Creates the fields of a configuration. Of names that differ only in case, the first in alphabetical order counts.
+    /// Content-Length and Transfer-Encoding are left out, because they belong to the body of a single request.
+    init(_ additional: [AnyHashable: Any]) {
+        self.init()
+        let texts = additional.map { (name: "\($0.key.base)", value: "\($0.value)") }
+        for (text, value) in texts.sorted(by: { $0.name < $1.name }) {
+            let name = FieldName(text)
+            guard ![.contentLength, .transferEncoding].contains(name), !contains(name) else { continue }
+            append(name, value)
+        }
+    }
+
     init(_ fields: [String: String]) {
         self.init()
         for (name, value) in fields.sorted(by: { $0.key < $1.key }) { append(FieldName(name), value) }
     }
 
     /// Returns the joined values of a field. Set-Cookie is joined as well, although commas within its values make that
+    /// The names without those that differ from an earlier one only in case.
+    var distinctNames: [FieldName] {
+        var known: Set<FieldName> = []
+        return map(\.name).filter { known.insert($0).inserted }
+    }
+
     /// ambiguous: the classic API has only a dictionary.
     fileprivate func joined(_ name: FieldName) -> String { values(of: name).joined(separator: ", ") }
 }

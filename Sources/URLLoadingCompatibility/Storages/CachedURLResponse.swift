@@ -159,7 +159,7 @@ extension Response {
     /// actual length of every body. Content-Length counts the bytes before content decoding.
     fileprivate var withStatedLength: Response {
         guard let http else { return self }
-        let stated = http.headers.contains(.contentEncoding) ? nil : http.headers[.contentLength].flatMap { Int64($0) }
+        let stated = http.headers.contains(.contentEncoding) ? nil : http.headers.contentLength
         guard stated != expectedLength else { return self }
         var response = Response(url: url, expectedLength: stated, http: http)
         response.properties = properties
