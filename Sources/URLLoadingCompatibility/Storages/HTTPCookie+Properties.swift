@@ -50,11 +50,10 @@ extension HTTPCookie.Facts {
 
     /// Returns the expiry date. It may lie outside of the range that a store can write.
     private static func moment(_ expires: Any?, _ age: String?) -> Date? {
+        // Max-Age has precedence over Expires (RFC 6265 §5.3); one that is no number is ignored (§5.2.2).
+        if let age = age.flatMap({ Double($0) }), age.isFinite { return Date(timeIntervalSinceNow: age) }
         if let date = expires as? Date { return date.timeIntervalSinceReferenceDate.isNaN ? nil : date }
-        if let seconds = text(expires).flatMap({ CookieDate.parse($0.utf8) }) {
-            return Date(timeIntervalSince1970: Double(seconds))
-        }
-        return age.flatMap { Double($0) }.flatMap { $0.isFinite ? Date(timeIntervalSinceNow: $0) : nil }
+        return text(expires).flatMap { CookieDate.parse($0.utf8) }.map { Date(timeIntervalSince1970: Double($0)) }
     }
 
     var properties: [HTTPCookiePropertyKey: Any] {

@@ -230,4 +230,21 @@ struct CookieRows {
         #expect(group !== HTTPCookieStorage.shared)
         #expect(group === HTTPCookieStorage.sharedCookieStorage(forGroupContainerIdentifier: "url-loading-tests.group"))
     }
+
+    @Test("Max-Age has precedence over Expires in a cookie's properties (RFC 6265 §5.3)")
+    func maximumAge() throws {
+        func expiry(_ age: Any?, _ expires: Any?) throws -> Double? {
+            var properties: [HTTPCookiePropertyKey: Any] = [.name: "a", .value: "b", .path: "/", .domain: "a.example"]
+            properties[.maximumAge] = age
+            properties[.expires] = expires
+            return try #require(HTTPCookie(properties: properties)).expiresDate?.timeIntervalSinceNow.rounded()
+        }
+        let later = Date(timeIntervalSinceNow: 9000)
+        #expect(try expiry("100", later) == 100 && expiry(100, later) == 100)
+        #expect(try expiry("100", "Wed, 09 Jun 2100 10:18:14 GMT") == 100)
+        #expect(try expiry("0", later) ?? 1 <= 0 && expiry("-1", later) ?? 1 <= 0)
+        // A Max-Age that is no number is ignored (RFC 6265 §5.2.2).
+        #expect(try expiry("soon", later) == 9000 && expiry("", later) == 9000 && expiry("nan", later) == 9000)
+        #expect(try expiry(nil, later) == 9000 && expiry("100", nil) == 100 && expiry(nil, nil) == nil)
+    }
 }
