@@ -172,4 +172,19 @@ struct CodingRows {
             #expect(origin.counts.requests == 1)
         }
     }
+
+    @Test(
+        "a damaged body of a known content coding is cannotDecodeRawData",
+        arguments: ["gzip", "deflate", "br", "zstd", "gzip, br", String(repeating: "gzip, ", count: 5) + "gzip"])
+    func damaged(_ coding: String) async throws {
+        try await withHTTPTestServer { origin in
+            origin.route("/") { _ in
+                .ok(.bytes(Array("neither of them".utf8)), headers: [.contentEncoding: coding])
+            }
+            let session = URLSession(configuration: .ephemeral)
+            let result = await session.result(URLRequest(url: origin.url()))
+            #expect(result.error?.code == .cannotDecodeRawData)
+            session.finishTasksAndInvalidate()
+        }
+    }
 }

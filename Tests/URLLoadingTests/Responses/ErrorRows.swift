@@ -21,7 +21,7 @@ import URLLoadingWire
         (.tooManyRedirects, "tooManyRedirects", -1007), (.bodyUnavailable, "bodyUnavailable", -1008),
         (.notInCache, "notInCache", -1008), (.badRedirect, "badRedirect", -1010),
         (.redirectRefused, "redirectRefused", -1010), (.notHTTP, "notHTTP", -1011),
-        (.contentTooLarge, "contentTooLarge", -1015), (.contentDecodingFailed, "contentDecodingFailed", -1016),
+        (.contentTooLarge, "contentTooLarge", -1015), (.contentDecodingFailed, "contentDecodingFailed", -1015),
         (.requestBodyFailed, "requestBodyFailed", -1021), (.bodyTooLarge, "bodyTooLarge", -1103),
         (.secureConnectionFailed, "secureConnectionFailed", -1200), (.notTLS, "notTLS", -1200),
         (.noCommonTLSVersion, "noCommonTLSVersion", -1200), (.trustRootsUnavailable, "trustRootsUnavailable", -1200),

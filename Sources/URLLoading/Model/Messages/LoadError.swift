@@ -275,7 +275,7 @@ extension LoadError.Reason {
     /// The message ended before it was complete.
     public static let truncated = Self("truncated", -1005)
     /// The content coding is damaged.
-    public static let contentDecodingFailed = Self("contentDecodingFailed", -1016)
+    public static let contentDecodingFailed = Self("contentDecodingFailed", -1015)
     /// The content expands beyond the limit.
     public static let contentTooLarge = Self("contentTooLarge", -1015)
 }
