@@ -22,6 +22,7 @@ extension Request {
         }
         var made = Request(url: url)
         made.contentDecoding = .always
+        made.framingFields = .replaced
         if let method = request.httpMethod, method != "GET" { made.method = Method(method) }
         if let fields = request.allHTTPHeaderFields, !fields.isEmpty { made.headers = Headers(fields) }
         if request.httpBodyStream != nil {

@@ -87,7 +87,8 @@ extension TaskBridge {
     private func makeBody(_ demand: BodyProviderContext) async throws -> RequestBody {
         if let offset = UploadWork.offset(of: demand.request) { return try await makeBody(demand, from: offset) }
         let request = state.withLock { $0.current }
-        let length = request.value(forHTTPHeaderField: "Content-Length").flatMap { Int64($0) }
+        let fields = Headers(request.allHTTPHeaderFields ?? [:])
+        let length = fields.contains(.transferEncoding) ? nil : fields.contentLength
         return .stream(try await nextStream(), length: length)
     }
 

@@ -28,7 +28,7 @@ struct HTTP1Sending {
     var writtenSinceWait = 0
 
     /// The body has chunk framing (RFC 9112 §7.1).
-    var isChunked: Bool { length == nil }
+    var isChunked = false
     var isUnfinished: Bool { body != nil || outputSent < output.count }
 
     /// Releases large buffers before the connection becomes idle.
@@ -78,6 +78,7 @@ extension HTTP1Connection {
         answer = nil
         sending.end()
         sending.length = request.body.map(\.length) ?? 0
+        sending.isChunked = request.framing == .chunked
         traffic = HTTP1Traffic()
         try write { codec, output throws(WireViolation) in
             if exchanges > 1 { try codec.startNextExchange() }
@@ -254,7 +255,8 @@ extension HTTP1Connection {
         _ reader: FileReader, _ offset: Int64, _ left: Int64, _ client: any ConnectionClient
     ) throws(LoadError) -> Step? {
         let wanted = Int(min(left, Int64(Self.filePiece)))
-        guard !sending.copiesFiles, tap == nil else {
+        // Chunk framing states the size of a chunk before its bytes, so a chunk is read first.
+        guard !sending.copiesFiles, !sending.isChunked, tap == nil else {
             return try sending.body?.loadNow(reader, offset, count: wanted) == false
                 ? .wantsFile(reader, offset, wanted) : nil
         }
@@ -266,7 +268,7 @@ extension HTTP1Connection {
         case .success(.end?): if let body = sending.body { throw body.fileChanged }
         case .success(let progress?):
             guard try sent(.success(progress), client, { $0.body?.advance($1) }) else { return blocked }
-            // A file has a known length, so its body has no chunk framing; the codec only counts the bytes.
+            // Without chunk framing the codec only counts the bytes.
             guard case .moved(let moved) = progress, moved > 0, sending.body != nil else { return nil }
             try write { codec, output throws(WireViolation) in try codec.sendData(count: moved, into: &output) }
         case .failure(let failure): _ = try sent(.failure(failure), client) { _, _ in }

@@ -33,6 +33,8 @@ struct PreparedRequest {
     /// True if the content coding of a complete response is decoded.
     private let decodesContent: Bool
     private let asksForRange: Bool
+    /// True if the body is sent in chunks although its length may be known.
+    private var isChunked: Bool
 
     /// Returns whether the content coding of a response with this status is decoded. A part of a coded representation
     /// cannot be decoded (RFC 9110 §14.2).
@@ -56,13 +58,14 @@ struct PreparedRequest {
         var own = request.headers
         if let contentType, !own.contains(.contentType) { own.append(.contentType, contentType) }
         let asksForRange = !own.isEmpty && own.contains(.range)
+        let isChunked = request.framingFields == .replaced && own.takeFraming(hasBody: request.body != nil)
         let proxyAuthorization = own.takeProxyFields() ?? (isForeign ? nil : defaults.proxyAuthorization)
         // In one step: an initializer that throws would build a value, copy it, and destroy the first one.
         return PreparedRequest(
             request: request, destination: destination,
             fields: defaults.completing(own, isForeign: isForeign).instructingCaches(cachePolicy),
             proxyAuthorization: proxyAuthorization, webSocket: webSocket,
-            decodesContent: defaults.decodesContent(of: request), asksForRange: asksForRange)
+            decodesContent: defaults.decodesContent(of: request), asksForRange: asksForRange, isChunked: isChunked)
     }
 
     /// Returns the request in the form for the last proxy of the route (RFC 9112 §3.2.2).
@@ -154,6 +157,7 @@ struct PreparedRequest {
     func handshakeRequest(authorization value: String, toProxy: Bool) -> PreparedRequest {
         var request = self
         if body != nil { request.body = .data(Data()) }
+        request.isChunked = false
         request.dropExpectation()
         request.setAuthorization(value, toProxy: toProxy)
         return request
@@ -165,6 +169,20 @@ struct PreparedRequest {
 
     var framing: HTTP1BodyFraming {
         guard let body else { return .none }
+        if isChunked { return .chunked }
         return body.length.map { .length($0) } ?? .chunked
+    }
+}
+
+extension Headers {
+    /// Removes Content-Length and Transfer-Encoding, so that the framing of the body determines them. A transfer coding
+    /// other than `chunked` and `identity` stays, and the request is refused: the caller may have applied it.
+    /// - Returns: true if the fields ask for a body in chunks.
+    fileprivate mutating func takeFraming(hasBody: Bool) -> Bool {
+        guard !isEmpty else { return false }
+        remove(.contentLength)
+        guard let coding = self[.transferEncoding]?.lowercased() else { return false }
+        if !hasBody || ["chunked", "identity", ""].contains(coding) { remove(.transferEncoding) }
+        return hasBody && coding == "chunked"
     }
 }

@@ -118,6 +118,20 @@ public struct Request: Sendable {
         set { mutable.contentDecoding = newValue }
     }
 
+    /// The treatment of Content-Length and Transfer-Encoding among the request's fields (RFC 9112 §6).
+    package enum FramingFields: Sendable, Hashable {
+        /// A field that contradicts the body is an error.
+        case checked
+        /// The fields are replaced by those of the body. `Transfer-Encoding: chunked` has any body sent in chunks.
+        case replaced
+    }
+
+    /// The treatment of Content-Length and Transfer-Encoding.
+    package var framingFields: FramingFields {
+        get { storage.framingFields }
+        set { mutable.framingFields = newValue }
+    }
+
     /// The values that the caller or a handler attached. Redirected requests keep them.
     public var properties: Properties {
         get { storage.properties }
@@ -201,6 +215,7 @@ public struct Request: Sendable {
         var mainDocumentURL: URL?
         var cachePolicy: CachePolicy?
         var contentDecoding = ContentDecoding.ifOffered
+        var framingFields = FramingFields.checked
         var properties = Properties()
         var destination: Result<Destination, WireViolation>
 
@@ -228,6 +243,7 @@ public struct Request: Sendable {
             trafficClass = other.trafficClass
             cachePolicy = other.cachePolicy
             contentDecoding = other.contentDecoding
+            framingFields = other.framingFields
             handlesCookies = other.handlesCookies
             mainDocumentURL = other.mainDocumentURL
             properties = other.properties
