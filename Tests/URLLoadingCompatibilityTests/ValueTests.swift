@@ -54,8 +54,8 @@ struct ValueTests {
         "a suggested file name is never a path",
         arguments: [
             ("http://a.example/dir/file.txt?x=1", nil, "file.txt"),
-            ("http://a.example/", nil, "Unknown"),
-            ("http://a.example/%2e%2e", nil, "Unknown"),
+            ("http://a.example/", nil, "a.example"),
+            ("http://a.example/%2e%2e", nil, "a.example"),
             ("http://a.example/a%2Fb%5Cc.txt", nil, "c.txt"),
             ("http://a.example/x", "attachment; filename=\"../../etc/passwd\"", "passwd"),
             ("http://a.example/x", "attachment; filename=..", "x"),
@@ -79,6 +79,23 @@ struct ValueTests {
             url: try url("http://a.example/" + String(repeating: "%C3%A4", count: 300)), mimeType: nil,
             expectedContentLength: -1, textEncodingName: nil)
         #expect(response.suggestedFilename?.utf8.count == 254)
+    }
+
+    @Test(
+        "a suggested file name without a path is the host; the media type adds an extension where a name has none",
+        arguments: [
+            ("http://a.example/", "text/html", "a.example.html"), ("http://a.example", nil, "a.example"),
+            ("http://a.example/%2e%2e", "image/jpeg", "a.example.jpg"), ("http://a.example/x", "text/html", "x.html"),
+            ("http://a.example/x.txt", "text/html", "x.txt"), ("http://a.example/x", "application/x-none", "x"),
+            ("http://[::1]/", "text/plain", "::1.txt"), ("data:", "text/plain", "Unknown.txt"),
+        ])
+    func nameFromHost(_ address: String, _ type: String?, _ name: String) throws {
+        let response = URLResponse(
+            url: try url(address), mimeType: type, expectedContentLength: -1, textEncodingName: nil)
+        #expect(response.suggestedFilename == name)
+        let http = HTTPURLResponse(
+            url: try url(address), statusCode: 200, httpVersion: nil, headerFields: type.map { ["Content-Type": $0] })
+        #expect(http?.suggestedFilename == name)
     }
 
     @Test("responses are created, compared, copied and archived")
@@ -123,7 +140,6 @@ struct ValueTests {
         #expect(configuration.maximumConnectionsPerHost == max(1, limit))
         #expect(configuration.maximumIdleConnections == kept)
     }
-}
 
     @Test("names of response fields are case-insensitive: one key, as first written, with all values")
     func fieldNames() throws {
@@ -165,3 +181,4 @@ struct ValueTests {
         let headers = Configuration(configuration.values).headers
         #expect(headers.values(of: "x-a") == ["1"] && headers.count == 2)
     }
+}

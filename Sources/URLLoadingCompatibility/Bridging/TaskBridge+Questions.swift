@@ -69,7 +69,14 @@ extension TaskBridge {
         case .reply(nil): return .doNotFollow
         case .reply(let other?):
             if other == proposed { return .follow }
-            var request = try Request.make(other).get()
+            var request: Request
+            switch Request.make(other) {
+            case .success(let made): request = made
+            case .failure(let error):
+                // Not thrown: the error of a decision would hide the reason.
+                cancel(error)
+                return .cancel
+            }
             // The classic request does not contain the body of an upload.
             if other.hasBody(of: proposed), let body = redirect.request.body { request.setBody(body) }
             if redirect.request.properties[ClassicTask.self] != nil { mark(&request) }
@@ -132,6 +139,12 @@ extension TaskBridge {
     func decide(_ challenge: Challenge) async throws -> ChallengeDecision {
         guard sessionDelegate != nil || taskDelegate != nil else { return .performDefaultHandling }
         let request = state.withLock { $0.current }
+        if let error = challenge.error, error.reason == .badDecision {
+            // The scheme cannot send the delegate's credential, which the delegate would give again.
+            let reason = LoadError.Reason.authenticationFailed
+            cancel(LoadError(reason, phase: .deciding, party: .local, url: request.url, detail: error.detail))
+            return .cancel
+        }
         let outcome = await ask(isConnections: challenge.protectionSpace.method.isConnections) {
             URLAuthenticationChallenge(challenge, request, sender: $0)
         }

@@ -78,7 +78,8 @@ open class HTTPURLResponse: URLResponse, @unchecked Sendable {
     open override var expectedContentLength: Int64 { statedLength ?? super.expectedContentLength }
 
     open override var suggestedFilename: String? {
-        SuggestedName.make(disposition: fields.values(of: "Content-Disposition").first, url, fallback: "Unknown")
+        SuggestedName.classic(
+            disposition: fields.values(of: "Content-Disposition").first, url, mediaType: mimeType)
     }
 
     /// One line: `<HTTPURLResponse 404 text/html http://example.org/>`.
@@ -113,7 +114,6 @@ open class HTTPURLResponse: URLResponse, @unchecked Sendable {
 }
 
 extension Headers {
-    /// Creates the fields in an order that does not depend on hashing.
     /// Creates the fields of a configuration. Of names that differ only in case, the first in alphabetical order counts.
     /// Content-Length and Transfer-Encoding are left out, because they belong to the body of a single request.
     init(_ additional: [AnyHashable: Any]) {
@@ -126,18 +126,19 @@ extension Headers {
         }
     }
 
+    /// Creates the fields in an order that does not depend on hashing.
     init(_ fields: [String: String]) {
         self.init()
         for (name, value) in fields.sorted(by: { $0.key < $1.key }) { append(FieldName(name), value) }
     }
 
-    /// Returns the joined values of a field. Set-Cookie is joined as well, although commas within its values make that
     /// The names without those that differ from an earlier one only in case.
     var distinctNames: [FieldName] {
         var known: Set<FieldName> = []
         return map(\.name).filter { known.insert($0).inserted }
     }
 
+    /// Returns the joined values of a field. Set-Cookie is joined as well, although commas within its values make that
     /// ambiguous: the classic API has only a dictionary.
     fileprivate func joined(_ name: FieldName) -> String { values(of: name).joined(separator: ", ") }
 }

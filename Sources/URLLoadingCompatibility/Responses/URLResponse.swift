@@ -58,9 +58,10 @@ open class URLResponse: NSObject, NSSecureCoding, NSCopying, @unchecked Sendable
         }
     }
 
-    /// A file name for the body: the name that the server states, the last component of the URL's path, or `Unknown`.
-    /// It is never a path: it cannot lead to another folder, hide the file, or contain control characters.
-    open var suggestedFilename: String? { SuggestedName.make(disposition: nil, url, fallback: "Unknown") }
+    /// A file name for the body: the name that the server states; or the last component of the URL's path, or else its
+    /// host, with the usual extension of the media type where it has none; or `Unknown`. It is never a path: it cannot
+    /// lead to another folder, hide the file, or contain control characters.
+    open var suggestedFilename: String? { SuggestedName.classic(disposition: nil, url, mediaType: mimeType) }
 
     // MARK: Copying, comparing, archiving
 

@@ -2,7 +2,7 @@
 
 public import Foundation
 
-/// Is notified of WebSockets. The methods are called on delegates that conform to this protocol.
+/// Is notified of WebSockets. The methods are called on delegates that conform to this protocol; each may be left out.
 public protocol URLSessionWebSocketDelegate: URLSessionTaskDelegate {
     /// The WebSocket handshake is complete.
     /// - Parameter protocol: the subprotocol that the server chose; `nil` for none.
@@ -14,4 +14,15 @@ public protocol URLSessionWebSocketDelegate: URLSessionTaskDelegate {
     func urlSession(
         _ session: URLSession, webSocketTask: URLSessionWebSocketTask,
         didCloseWith closeCode: URLSessionWebSocketTask.CloseCode, reason: Data?)
+}
+
+extension URLSessionWebSocketDelegate {
+    public func urlSession(
+        _ session: URLSession, webSocketTask: URLSessionWebSocketTask, didOpenWithProtocol protocol: String?
+    ) {}
+
+    public func urlSession(
+        _ session: URLSession, webSocketTask: URLSessionWebSocketTask,
+        didCloseWith closeCode: URLSessionWebSocketTask.CloseCode, reason: Data?
+    ) {}
 }

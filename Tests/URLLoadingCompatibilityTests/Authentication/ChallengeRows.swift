@@ -342,4 +342,46 @@ struct ChallengeRows {
             session.invalidateAndCancel()
         }
     }
+
+    @Test("a user name with a colon, which Basic cannot send, ends the task at once and says why")
+    func colon() async throws {
+        try await withHTTPTestServer(serving: { guarded($0) }) { origin in
+            for (user, obstacle) in [("a:da", "colon"), ("a\u{7}da", "control character")] {
+                let recorder = Recorder()
+                let asked = Counter()
+                recorder.onChallenge = { _, answer in
+                    asked.add()
+                    answer(.useCredential, URLCredential(user: user, password: "secret", persistence: .none))
+                }
+                let session = recorder.session()
+                let task = session.dataTask(with: origin.url())
+                await recorder.complete(task)
+                let error = task.error as? URLError
+                #expect(asked.value == 1 && error?.code == .userAuthenticationRequired)
+                let words = "\(error?.userInfo[NSDebugDescriptionErrorKey] ?? "")"
+                #expect(words.contains(obstacle) && !words.contains(user) && !words.contains("secret"))
+                await recorder.expectOrder(session)
+            }
+        }
+    }
+
+    @Test("a realm in single quotes is a token, and one with a blank no challenge: the 401 is the response")
+    func singleQuotes() async throws {
+        try await withHTTPTestServer { origin in
+            for (offer, isAsked) in [("Basic realm='staff'", true), ("Basic realm='the staff'", false)] {
+                guarded(origin, offers: [offer])
+                let recorder = Recorder()
+                recorder.onChallenge = { _, answer in
+                    answer(.useCredential, URLCredential(user: "ada", password: "secret", persistence: .none))
+                }
+                let session = recorder.session()
+                let task = session.dataTask(with: origin.url())
+                await recorder.complete(task)
+                #expect(recorder.words(task).hasPrefix("challenge") == isAsked)
+                #expect((task.response as? HTTPURLResponse)?.statusCode == (isAsked ? 200 : 401))
+                #expect(recorder.record(task).data == Data((isAsked ? "in" : "who?").utf8))
+                await recorder.expectOrder(session)
+            }
+        }
+    }
 }

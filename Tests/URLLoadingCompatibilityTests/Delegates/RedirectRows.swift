@@ -150,4 +150,22 @@ struct RedirectRows {
             await recorder.expectOrder(session)
         }
     }
+
+    @Test("a redirect's request without a URL is unsupportedURL")
+    func withoutURL() async throws {
+        try await withHTTPTestServer(serving: Self.routes) { origin in
+            origin.route("/away") { _ in .status(.found, headers: [.location: "/to"]) }
+            let recorder = Recorder()
+            recorder.onRedirect = { _, _, request, answer in
+                var request = request
+                request.url = nil
+                answer(request)
+            }
+            let session = recorder.session()
+            let task = session.dataTask(with: origin.url("/away"))
+            await recorder.complete(task)
+            #expect((task.error as? URLError)?.code == .unsupportedURL)
+            await recorder.expectOrder(session)
+        }
+    }
 }

@@ -274,4 +274,20 @@ struct WebSocketRows {
         }
         #expect(codes.all == Array(repeating: 1008, count: 20))
     }
+
+    /// Implements none of the methods of `URLSessionWebSocketDelegate`.
+    private final class SilentDelegate: NSObject, URLSessionWebSocketDelegate {}
+
+    @Test("a delegate may leave out the methods about WebSockets")
+    func silentDelegate() async throws {
+        try await withHTTPTestServer(serving: Self.routes) { origin in
+            let session = URLSession(configuration: .ephemeral, delegate: SilentDelegate(), delegateQueue: nil)
+            let socket = session.webSocketTask(with: origin.url("/echo"))
+            socket.resume()
+            try await socket.send(.string("hello"))
+            #expect(try await socket.receive().words == "string hello")
+            socket.cancel(with: .normalClosure, reason: nil)
+            session.finishTasksAndInvalidate()
+        }
+    }
 }

@@ -179,6 +179,19 @@ import URLLoadingWire
         }
     }
 
+    @Test func `a credential that cannot be encoded, given again, ends the load with the reason`() async throws {
+        try await withGate(Gate([.basic])) { origin in
+            let log = ChallengeLog()
+            let session = Session(
+                .ephemeral, decisions: .challenged(log) { _ in .use(Credential(user: "a:b", password: "")) })
+            let error = await failure(.badDecision, .local, .deciding) {
+                try await session.data(from: origin.url())
+            }
+            #expect(log.withLock { $0.count } == 2 && error?.detail?.contains("colon") == true)
+            await expectEmpty(session)
+        }
+    }
+
     @Test func `a stale nonce is no failure, and nextnonce is used`() async throws {
         let gate = Gate([.digest("SHA-256", qop: "auth")])
         try await withGate(gate) { origin in

@@ -127,6 +127,7 @@ extension RequestAuthentication {
     ) async throws(LoadError) -> Choice {
         let (offer, space) = (question.offer, question.space)
         var failure: LoadError?
+        var unusable: Credential?
         while true {
             let proposed = try await propose(offer, space, question.given)
             var decision = ChallengeDecision.performDefaultHandling
@@ -152,12 +153,14 @@ extension RequestAuthentication {
                 return question.login(proposed, path: path, isAnswer: false).map(Choice.login) ?? .nextOffer
             case .use(let credential):
                 if let login = question.login(credential, path: path, isAnswer: true) { return .login(login) }
+                let error = LoadError(
+                    .badDecision, phase: .deciding, party: .local, detail: offer.obstacle(to: credential))
+                // The decision was told why the scheme cannot send this credential, and gives the same one.
+                if credential == unusable { throw error }
                 rounds += 1
                 guard rounds < Self.maximumRounds else { return .withoutCredential }
                 side.failures[space.realm, default: 0] += 1
-                failure = LoadError(
-                    .badDecision, phase: .deciding, party: .local,
-                    detail: "the \(space.method) scheme cannot carry this kind of credential")
+                (failure, unusable) = (error, credential)
             }
         }
     }
@@ -179,5 +182,17 @@ extension RequestAuthentication {
         }
         guard let found else { throw LoadError(load.stopReason ?? .cancelled, phase: .deciding) }
         return found
+    }
+}
+
+extension AuthenticationOffer {
+    /// Returns why the scheme cannot send a credential, for the errors of decisions.
+    fileprivate func obstacle(to credential: Credential) -> String {
+        guard case .basic = self, credential.token == nil else {
+            return "the \(method) scheme cannot send this kind of credential"
+        }
+        return credential.user.contains(":")
+            ? "the basic scheme cannot send a user name with a colon (RFC 7617 2)"
+            : "the basic scheme cannot send a control character in a user name or password (RFC 7617 2)"
     }
 }

@@ -11,6 +11,19 @@ enum FileTypes {
         return MediaType(suffix.flatMap { byExtension[$0] } ?? "application/octet-stream")
     }
 
+    /// Returns the usual extension of a media type without parameters; `nil` for an unknown type.
+    static func fileExtension(of type: String) -> String? {
+        let type = type.lowercased()
+        if let usual = usualExtensions[type] { return usual }
+        return byExtension.filter { $0.value == type }.keys.min()
+    }
+
+    /// The usual extensions of types with several.
+    private static let usualExtensions = [
+        "text/html": "html", "image/jpeg": "jpg", "text/javascript": "js", "audio/ogg": "ogg", "text/plain": "txt",
+        "image/tiff": "tiff", "application/yaml": "yaml",
+    ]
+
     private static let byExtension = [
         "avif": "image/avif", "bz2": "application/x-bzip2", "css": "text/css", "csv": "text/csv", "gif": "image/gif",
         "gz": "application/gzip", "htm": "text/html", "html": "text/html", "ico": "image/vnd.microsoft.icon",

@@ -19,6 +19,19 @@ package enum SuggestedName {
         return fallback
     }
 
+    /// Returns the name of a response of the classic API: the stated name; or the last component of the URL or else its
+    /// host, with the extension of the media type where it has none; or `Unknown`.
+    package static func classic(disposition: String?, _ url: URL?, mediaType: String?) -> String {
+        let stated = make(disposition: disposition, nil, fallback: "")
+        guard stated.isEmpty else { return stated }
+        let last = make(disposition: nil, url, fallback: "")
+        if last.contains(".") { return last }
+        let name = !last.isEmpty ? last : (url?.host(percentEncoded: false)).flatMap(safe) ?? "Unknown"
+        guard let suffix = mediaType.flatMap(FileTypes.fileExtension) else { return name }
+        let full = "\(name).\(suffix)"
+        return full.utf8.count > 255 ? name : full
+    }
+
     private static func decoded(_ text: String) -> String? {
         PercentCoding.decode(Array(text.utf8)).flatMap { String(validating: $0, as: UTF8.self) }
     }
