@@ -20,7 +20,7 @@ enum BlockedProgram {
     private static let scenes: [String: @Sendable () -> Void] = [
         "tasks": tasksThatWait, "everything": everyKindOfLoad, "deinit": objectsThatLoadInDeinit,
         "queue": blockedDelegateQueue, "protocols": protocolClassesThatLoad, "cache": cacheThatLoads,
-        "modern": modernLoad,
+        "modern": modernLoad, "unread": unreadBody,
     ]
 
     static func main() {
@@ -201,6 +201,21 @@ private func modernLoad() {
         done.signal()
     }
     done.wait()
+}
+
+/// A task whose body is not read; a debug build says so after five seconds.
+private func unreadBody() {
+    let session = Session(.ephemeral)
+    let task = session.dataTask(from: origin.appendingPathComponent("large"))
+    task.resume()
+    let done = DispatchSemaphore(value: 0)
+    Task.detached {
+        _ = try? await task.response
+        done.signal()
+    }
+    done.wait()
+    Thread.sleep(forTimeInterval: 7)
+    task.cancel()
 }
 
 // MARK: The program's objects

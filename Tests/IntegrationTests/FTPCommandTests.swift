@@ -21,8 +21,7 @@ struct FTPCommandTests {
     func killed() async throws {
         let held = try Servers.text("FTP_FILES", "/pub/killed.bin")
         let folder = try TemporaryFolder()
-        // Sparse, and large enough at the rate of the server (ftp.sh) to be killed in the middle; with distinct bytes
-        // here and there.
+        // Sparse, and large enough at the rate to be killed in the middle; with distinct bytes here and there.
         let length: UInt64 = 128 << 20
         _ = FileManager.default.createFile(atPath: held, contents: nil)
         let file = try #require(FileHandle(forWritingAtPath: held))
@@ -35,7 +34,8 @@ struct FTPCommandTests {
         chmod(held, 0o644)
         defer { unlink(held) }
         let target = try Servers.text("VSFTPD", "/pub/killed.bin")
-        let running = try Running(Running.urlloadPath, ["-C", "-s", "-o", "file", target], in: folder)
+        let running = try Running(
+            Running.urlloadPath, ["-C", "-s", "--limit-rate", "10m", "-o", "file", target], in: folder)
         try await untilResumable(folder, size: 1 << 20)
         running.send(SIGKILL)
         _ = try await running.wait()

@@ -19,6 +19,56 @@ import URLLoadingWire
         try await Self.cancelRandomly(Self.isLong ? 10_000 : 500, isSecure: isSecure)
     }
 
+    /// The clock of the session stands still: a wait that only a timer of the library would end does not end.
+    @Test(
+        "10,000 requests over 200 connections through jitter, some cancelled, wait for nothing but the network",
+        arguments: [1, 2, 3])
+    func jitter(seed: UInt64) async throws {
+        let conditions = NetworkConditions(
+            delay: .milliseconds(3), jitter: .milliseconds(5), segmentSize: 1...700, seed: seed)
+        try await withHTTPTestServer { origin in
+            origin.route("/*") { request in .ok(.repeated(count: Int64(request.target.utf8.count * 100))) }
+            try await withNetworkRelay(to: origin.url(), conditions) { relay in
+                var configuration = RelayedLoadTests.timeless()
+                configuration.maximumConnectionsPerHost = 200
+                configuration.maximumIdleConnections = 200
+                let total = 10_000
+                let limits = configuration
+                let counts = try await RelayedLoadTests.limited(relay, limit: .seconds(180)) {
+                    try await withSession(limits) { session in
+                        try await withThrowingTaskGroup(of: Bool.self) { group in
+                            var (done, cancelled) = (0, 0)
+                            func take() async throws {
+                                guard let isDone = try await group.next() else { return }
+                                if isDone { done += 1 } else { cancelled += 1 }
+                            }
+                            for number in 0..<total {
+                                if number >= 400 { try await take() }
+                                group.addTask { try await Self.load(number, relay, session) }
+                            }
+                            while !group.isEmpty { try await take() }
+                            return (done, cancelled)
+                        }
+                    }
+                }
+                #expect(counts.0 + counts.1 == total && counts.0 > total * 9 / 10)
+            }
+        }
+    }
+
+    /// Returns whether a load ended by itself; one of twenty is cancelled, at the latest after a few milliseconds.
+    private static func load(_ number: Int, _ relay: NetworkRelay, _ session: Session) async throws -> Bool {
+        let url = relay.url("/\(number)")
+        guard number % 20 == 0 else {
+            let (data, _) = try await session.data(from: url)
+            return data.count == ("/\(number)".utf8.count) * 100
+        }
+        let load = Task { try await session.data(from: url).0.count }
+        try await Task.sleep(for: .microseconds(number % 7_000))
+        load.cancel()
+        return (try? await load.value) != nil
+    }
+
     static func cancelRandomly(_ count: Int, isSecure: Bool) async throws {
         try await withRandomFaults(count, seed: 7, isSecure: isSecure) { session, request, random in
             let load = RunningLoad(session, request, verb: Bool.random(using: &random) ? .data : .load)

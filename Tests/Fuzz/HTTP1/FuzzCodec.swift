@@ -12,20 +12,31 @@ private struct Outcome: Equatable {
 }
 
 func fuzzCodec(_ role: HTTP1Codec.Role, method: Method, _ bytes: [UInt8], rule: UInt8) {
-    let whole = run(role, method, bytes, sizes: [bytes.count])
-    promise(run(role, method, bytes, sizes: [1]) == whole, "byte by byte gives the same")
-    promise(
-        run(role, method, bytes, sizes: [Int(rule % 16) + 1, Int(rule / 16) + 1]) == whole, "any cut gives the same")
+    check(bytes, rule) { run(role, method, bytes, sizes: $0) }
+    guard role == .client else { return }
+    check(bytes, rule) { run(role, method, bytes, isTolerant: true, sizes: $0) }
+    let (strict, tolerant) = (
+        run(role, method, bytes, sizes: [bytes.count]), run(role, method, bytes, isTolerant: true, sizes: [bytes.count])
+    )
+    promise(strict.violation != nil || strict == tolerant, "a tolerant client reads as a strict one what both accept")
 }
 
-private func run(_ role: HTTP1Codec.Role, _ method: Method, _ bytes: [UInt8], sizes: [Int]) -> Outcome {
+private func check(_ bytes: [UInt8], _ rule: UInt8, _ run: ([Int]) -> Outcome) {
+    let whole = run([bytes.count])
+    promise(run([1]) == whole, "byte by byte gives the same")
+    promise(run([Int(rule % 16) + 1, Int(rule / 16) + 1]) == whole, "any cut gives the same")
+}
+
+private func run(
+    _ role: HTTP1Codec.Role, _ method: Method, _ bytes: [UInt8], isTolerant: Bool = false, sizes: [Int]
+) -> Outcome {
     var limits = HTTP1Limits()
     limits.headSize = 512
     limits.fieldCount = 12
     limits.chunkExtensionSize = 24
     limits.trailerSize = 128
     limits.informationalCount = 3
-    var codec = HTTP1Codec(role: role, limits: limits)
+    var codec = HTTP1Codec(role: role, limits: limits, isTolerant: isTolerant)
     var outcome = Outcome()
     var buffer: [UInt8] = []
     var sent = 0

@@ -20,6 +20,7 @@ struct BlockedThreadRows {
 
     private static func routes(_ origin: HTTPTestServer) {
         origin.route("/") { _ in .ok("plain") }
+        origin.route("/large") { _ in .ok(.repeated(count: 10_000_000)) }
         origin.route("/moved") { _ in .redirect("/") }
         origin.route("/echo") { .ok(.bytes(Array($0.body))) }
         origin.route("/kept") { _ in .ok("kept", headers: [.cacheControl: "max-age=60"]) }
@@ -61,6 +62,14 @@ struct BlockedThreadRows {
             errors.split(separator: "\n").filter {
                 $0.contains("waited a second for a thread of Swift's concurrency pool")
             }.count == 1)
+    }
+
+    @Test("a debug build says once which task has waited five seconds for the reader of its body")
+    func unread() async throws {
+        let (code, errors) = try await Self.run("unread", onOneCore: false)
+        #expect(code == 0)
+        let notes = errors.split(separator: "\n").filter { $0.contains("has waited 5 s for the reader of its body") }
+        #expect(notes.count == 1 && notes[0].contains("http://127.0.0.1"), "\(errors)")
     }
     #endif
 }

@@ -51,6 +51,8 @@ package enum BackgroundCrossing: Sendable, Equatable {
         "allowsCellular": .sent, "allowsExpensive": .sent, "allowsConstrained": .sent, "trafficClass": .sent,
         "retryPolicy": .local, "waitsForConnectivity": .local, "cachePolicy": .local,
         "handlesCookies": .sent, "mainDocumentURL": .sent, "contentDecoding": .local, "properties": .local,
+        // Fields that are replaced are left out of the order.
+        "framingFields": .local,
         // Derived from the URL.
         "destination": .local,
     ]

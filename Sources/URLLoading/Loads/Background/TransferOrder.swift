@@ -106,7 +106,11 @@ extension TransferOrder {
 
     /// Creates an order from a request.
     package init(_ kind: Kind, _ request: Request, created: Int64) {
-        let fields = request.headers.map { ($0.name, $0.value) }
+        // The agent sends a file, whose length it knows.
+        let isFraming: (FieldName) -> Bool = { $0 == .contentLength || $0 == .transferEncoding }
+        let fields = request.headers.filter { request.framingFields == .checked || !isFraming($0.name) }.map {
+            ($0.name, $0.value)
+        }
         self.init(
             kind: kind, shownURL: request.url.withoutSecrets, method: request.method.rawValue,
             fields: fields.filter { Self.harmlessFields.contains($0.0) }.map { [$0.0.description, $0.1] },
