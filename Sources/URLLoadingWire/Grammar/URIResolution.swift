@@ -49,7 +49,7 @@ extension URIReference {
     }
 
     /// Removes dot segments (RFC 3986 §5.2.4).
-    static func removingDotSegments(_ path: ArraySlice<UInt8>) -> [UInt8] {
+    package static func removingDotSegments(_ path: ArraySlice<UInt8>) -> [UInt8] {
         var input = path
         var output: [UInt8] = []
         while !input.isEmpty {

@@ -90,7 +90,6 @@ extension HTTP1Codec {
         let event = try repair.bytes.withUnsafeBytes { bytes in
             Result { () throws(WireViolation) in try receiveResponse(bytes, 0..<bytes.count, lines, repair) }
         }.get()
-        if case .upgraded = event { throw violation }
         return event
     }
 
@@ -103,10 +102,13 @@ extension HTTP1Codec {
             input, section: lineEnd + 2..<head.upperBound - 2, lines: lines, role: role, messageStart: head.lowerBound)
         let response = HTTP1ResponseHead(
             status: line.status, reason: line.reason, version: line.version, headers: fields.headers,
-            violations: repair?.violations ?? [])
+            violations: repair.map { exchange.violations + $0.violations } ?? exchange.violations)
+        if let violation = response.violations.first, line.status.code == 101 || endsInTunnel(line.status) {
+            throw violation
+        }
         if line.status.code == 101 { return try receiveUpgrade(response) }
         if line.status.kind == .informational { return try receiveInformational(response) }
-        if exchange.isConnect, line.status.kind == .successful {
+        if endsInTunnel(line.status) {
             // Framing fields have no meaning in this response (RFC 9110 §9.3.6).
             switchProtocols()
             return .upgraded(response)
@@ -116,6 +118,8 @@ extension HTTP1Codec {
         try startResponseBody(line.status, fields.headers, fields.flags, framingVersion)
         return .response(response)
     }
+
+    private func endsInTunnel(_ status: Status) -> Bool { exchange.isConnect && status.kind == .successful }
 
     private mutating func receiveUpgrade(_ response: HTTP1ResponseHead) throws(WireViolation) -> HTTP1Event {
         // HTTP/1.0 has no Upgrade.
@@ -131,6 +135,7 @@ extension HTTP1Codec {
         guard exchange.informationalCount <= limits.informationalCount else {
             throw .remote(.tooManyInformational, "RFC 9110 15.2")
         }
+        exchange.violations = response.violations
         return .informational(response)
     }
 

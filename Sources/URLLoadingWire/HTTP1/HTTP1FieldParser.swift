@@ -105,7 +105,8 @@ struct HTTP1FieldParser {
     /// Handles a line that continues the previous value. A user agent replaces the line break by spaces, a server
     /// refuses it (RFC 9112 §5.2); the first line cannot be a continuation (§2.2).
     private mutating func fold(_ begin: Int, _ end: Int, _ messageStart: Int) throws(WireViolation) -> Int {
-        guard isClient, skipsContinuations || !headers.entries.isEmpty else {
+        // Recipients disagree about a field that frames the message if it is continued.
+        guard isClient, skipsContinuations || !headers.entries.isEmpty, !lastIsFraming else {
             throw .remote(.obsoleteFolding, at: begin - messageStart, "RFC 9112 5.2")
         }
         let (lineEnd, isClean) = try valueEnd(begin, end, messageStart, isCookie: skipsContinuations || lastIsCookie)
@@ -129,10 +130,17 @@ struct HTTP1FieldParser {
         return lineEnd + 2
     }
 
-    private var lastIsCookie: Bool {
-        guard let last = headers.entries.last else { return false }
+    private var lastIsCookie: Bool { lastName.map(isCookie) ?? false }
+
+    private var lastIsFraming: Bool {
+        guard !skipsContinuations, let name = lastName else { return false }
+        return input.matches("content-length", in: name) || input.matches("transfer-encoding", in: name)
+    }
+
+    private var lastName: Range<Int>? {
+        guard let last = headers.entries.last else { return nil }
         let name = start + Int(last.name)
-        return isCookie(name..<name + Int(last.nameLength))
+        return name..<name + Int(last.nameLength)
     }
 
     @inline(__always)

@@ -7,7 +7,7 @@
 /// A repaired head, and what was wrong with it.
 struct HTTP1HeadRepair {
     private(set) var bytes: [UInt8] = []
-    /// Each kind of fault once, in the order of their appearance.
+    /// Each kind of fault once.
     private(set) var violations: [WireViolation] = []
 
     private let input: UnsafeRawBufferPointer
@@ -40,7 +40,7 @@ struct HTTP1HeadRepair {
     }
 
     /// - Parameter head: a whole head, with the empty line at its end.
-    /// - Throws: a violation that leaves no reading: a CR within a line.
+    /// - Throws: a violation that leaves no reading.
     init(_ head: UnsafeRawBufferPointer) throws(WireViolation) {
         input = head
         var start = 0
@@ -51,12 +51,12 @@ struct HTTP1HeadRepair {
                 copyStatusLine(line)
                 previous = .status
             case .status where input[line.lowerBound].isBlank: note(.obsoleteFolding, "RFC 9112 2.2")
-            case .field where input[line.lowerBound].isBlank: unfold(line)
+            case .field where input[line.lowerBound].isBlank: try unfold(line)
             case .leftOut where input[line.lowerBound].isBlank: break
-            case .status, .field, .leftOut: previous = addField(line) ? .field : .leftOut
+            case .status, .field, .leftOut: previous = try addField(line) ? .field : .leftOut
             }
         }
-        for index in fields.indices where !fields[index].isStrict { cleanValue(index) }
+        for index in fields.indices { try cleanValue(index) }
         fields.removeAll { $0.isNamed("set-cookie") && $0.value.contains(0) }
         repairFraming()
         for field in fields { bytes += field.name + [UInt8(ascii: ":"), 0x20] + field.value + [.cr, .lf] }
@@ -93,14 +93,18 @@ struct HTTP1HeadRepair {
         let rest = line.dropFirst(8).drop { input[$0].isBlank }
         var text = Array(input[version.startIndex..<version.endIndex])
         if rest.startIndex > version.endIndex { text.append(0x20) }
-        text += rest.map { Self.replacesControl(input[$0]) || input[$0] == 0x09 ? 0x20 : input[$0] }
+        // The status itself is left to the parser.
+        for (place, index) in rest.enumerated() {
+            let isReplaced = place == 3 ? input[index] == 0x09 : place > 3 && Self.replacesControl(input[index])
+            text.append(isReplaced ? 0x20 : input[index])
+        }
         if !text.elementsEqual(input[line]) { note(.malformedStatusLine, "RFC 9112 4") }
         bytes += text + [.cr, .lf]
     }
 
     /// Adds a field. Returns false if the line is left out: its name is no token, and a name that is repaired by a guess
     /// could be another field's (RFC 9110 §5.1).
-    private mutating func addField(_ line: Range<Int>) -> Bool {
+    private mutating func addField(_ line: Range<Int>) throws(WireViolation) -> Bool {
         guard let colon = input[line].firstIndex(of: UInt8(ascii: ":")) else {
             note(.malformedFieldName, "RFC 9112 5")
             return false
@@ -109,6 +113,9 @@ struct HTTP1HeadRepair {
         while end > line.lowerBound, input[end - 1].isBlank { end -= 1 }
         let name = line.lowerBound..<end
         guard !name.isEmpty, name.allSatisfy({ ByteSet.token.contains(input[$0]) }) else {
+            // Some recipients drop bytes such as NUL, and would find the field that frames the message.
+            let rest = Field(name: input[name].filter { ByteSet.token.contains($0) }, value: [])
+            guard !rest.isStrict else { throw .remote(.malformedFieldName, at: line.lowerBound, "RFC 9110 5.1") }
             note(.malformedFieldName, "RFC 9110 5.1")
             return false
         }
@@ -119,17 +126,20 @@ struct HTTP1HeadRepair {
     }
 
     /// Joins a continued line with its field (RFC 9112 §5.2).
-    private mutating func unfold(_ line: Range<Int>) {
+    private mutating func unfold(_ line: Range<Int>) throws(WireViolation) {
         let value = input.trimmed(line)
-        guard !value.isEmpty, let last = fields.indices.last else { return }
+        guard let last = fields.indices.last else { return }
+        guard !fields[last].isStrict else { throw .remote(.obsoleteFolding, at: line.lowerBound, "RFC 9112 5.2") }
+        guard !value.isEmpty else { return }
         if !fields[last].value.isEmpty { fields[last].value.append(0x20) }
         fields[last].value += input[value]
     }
 
     /// Puts a space in the place of each control character (RFC 9110 §5.5). A cookie with one is left out by the parser,
     /// or before it.
-    private mutating func cleanValue(_ index: Int) {
+    private mutating func cleanValue(_ index: Int) throws(WireViolation) {
         guard fields[index].value.contains(where: Self.replacesControl) else { return }
+        guard !fields[index].isStrict else { throw .remote(.malformedFieldValue, "RFC 9110 5.5") }
         note(.malformedFieldValue, "RFC 9110 5.5")
         guard !fields[index].isNamed("set-cookie") else { return }
         let spaced = fields[index].value.map { Self.replacesControl($0) ? 0x20 : $0 }
@@ -143,11 +153,12 @@ struct HTTP1HeadRepair {
     private mutating func repairFraming() {
         let codings = fields.indices.filter { fields[$0].isNamed("transfer-encoding") }
         guard let place = codings.first else { return }
-        var (chunked, identity, others) = (0, 0, 0)
+        var (chunked, identity, others, endsChunked) = (0, 0, 0, true)
         for index in codings {
             fields[index].value.withUnsafeBytes { value in
                 forEachListElement(of: value) { element in
-                    if value.matches("chunked", in: element) {
+                    endsChunked = value.matches("chunked", in: element)
+                    if endsChunked {
                         chunked += 1
                     } else if value.matches("identity", in: element) {
                         identity += 1
@@ -157,8 +168,8 @@ struct HTTP1HeadRepair {
                 }
             }
         }
-        // The end of a body in another coding is not known: the parser refuses it.
-        guard others == 0 else { return }
+        // The end of a body in another coding, or in one after `chunked`, is not known: the parser refuses it.
+        guard others == 0, chunked == 0 || endsChunked else { return }
         if chunked != 1 || identity > 0 { note(.unsupportedTransferEncoding, "RFC 9112 6.1") }
         if chunked > 0 {
             fields[place] = Field(name: Array("Transfer-Encoding".utf8), value: Array("chunked".utf8))

@@ -30,7 +30,7 @@ struct ForeignOption: Sendable {
         ForeignOption("--post301 --post302 --post303", near: "-X POST --no-location"),
         ForeignOption("--http1.0 -0 --http0.9", near: "--http1.1"),
         ForeignOption("--http3 --http3-only", near: "--http2", "HTTP/3 is not supported yet"),
-        ForeignOption("--request-target --path-as-is", near: "the URL itself, whose path is sent as it is"),
+        ForeignOption("--request-target", near: "the URL itself; --path-as-is keeps its path"),
         ForeignOption("--ignore-content-length", "a body that is not as long as its head says is an error"),
         ForeignOption("--raw --tr-encoding", near: "--no-compressed"),
         ForeignOption("--max-filesize", near: "-m"),

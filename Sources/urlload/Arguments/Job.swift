@@ -23,7 +23,7 @@ struct Job: Sendable {
         let urls = options.urls + (try listed(options))
         let joined = options.saving.joinsAll && urls.count > 1 ? JoinedFile() : nil
         for (index, text) in urls.enumerated() {
-            for match in try matches(text, options) {
+            for match in try matches(AddressText.cleaned(text, keepsPath: options.keepsPath), options) {
                 var own = options
                 own.destination = destination(options, joined == nil ? index : 0, match.parts)
                 own.joined = joined

@@ -18,6 +18,8 @@ extension OptionTable {
         OptionRule(
             .request, "g", flag: "globoff", "do not expand [1-9], [a-z] and {a,b} in URLs"
         ) { $0.expandsPatterns = false }.undone { $0.expandsPatterns = true },
+        OptionRule(.request, nil, switch: "path-as-is", "send /../ and /./ in a URL's path as they are", \.keepsPath)
+            .like(httpie: "--path-as-is"),
         OptionRule(
             .request, "H", "header", "'Name: value'", "send this field; 'Name:' sends none, 'Name;' an empty one"
         ) {

@@ -107,6 +107,8 @@ struct Options: Sendable {
 
     // Connection and redirects.
     var expandsPatterns = true
+    /// Whether dot segments in paths are sent as they are.
+    var keepsPath = false
     var followsRedirects = true
     /// Schemes that URLs may have.
     var schemes = OptionValue.allSchemes

@@ -44,6 +44,7 @@ extension OptionTable {
             }
             options.pretty = pretty
         },
+        OptionRule(.request, nil, switch: "path-as-is", "send /../ and /./ in the URL's path as they are", \.keepsPath),
         OptionRule(.output, "s", "style", "NAME", "ignored: there is one style") { _, _ in },
         OptionRule(.output, "S", granted: "stream", "write received bytes at once (always with --pretty none)"),
         OptionRule(.output, "o", "output", "FILE", "write the body to FILE") {
@@ -116,7 +117,7 @@ extension ForeignOption {
         ForeignOption("--chunked", near: "-T - of the other grammar"),
         ForeignOption("--all --history-print -P --meta -m", near: "--print"),
         ForeignOption("--sorted --format-options", near: "--pretty"),
-        ForeignOption("--response-charset --response-mime --boundary --default-scheme --path-as-is"),
+        ForeignOption("--response-charset --response-mime --boundary --default-scheme"),
         ForeignOption("--ssl --ciphers", near: "--tls-min of the other grammar"),
         ForeignOption("--debug --traceback", near: "--verbose"),
     ]

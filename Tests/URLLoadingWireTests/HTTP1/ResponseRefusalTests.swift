@@ -60,7 +60,7 @@ import Testing
         Refusal(fields: "Set-Cookie: a\r\n \u{1}\0", .malformedFieldValue),
         Refusal(fields: "Set-Cookie2: \u{1}", .malformedFieldValue),
         Refusal(fields: "Set-Cookie: a=\u{1}\r\nA: \u{1}", .malformedFieldValue),
-        Refusal(fields: "Set-Cookie: a=\u{1}\r\nContent-Length: 1\r\n \u{1}", .malformedFieldValue),
+        Refusal(fields: "Set-Cookie: a=\u{1}\r\nContent-Length: 1\r\n \u{1}", .obsoleteFolding),
         Refusal(fields: " A: b", .obsoleteFolding), Refusal(fields: "A: b\r\n \0", .malformedFieldValue),
         // Lengths (security 45).
         Refusal(fields: "Content-Length: 5\r\nContent-Length: 6", .conflictingContentLength),
@@ -75,7 +75,7 @@ import Testing
         Refusal(fields: "Content-Length: \u{ff15}", .malformedContentLength),
         Refusal(fields: "Content-Length: 9223372036854775808", .malformedContentLength),
         Refusal(fields: "Content-Length: 99999999999999999999999", .malformedContentLength),
-        Refusal(fields: "Content-Length: 5\r\n 5", .malformedContentLength),
+        Refusal(fields: "Content-Length: 5\r\n 5", .obsoleteFolding),
         // Transfer codings (security 45).
         Refusal(fields: "Content-Length: 5\r\nTransfer-Encoding: chunked", .transferEncodingWithContentLength),
         Refusal(fields: "Transfer-Encoding: chunked\r\nContent-Length: x", .transferEncodingWithContentLength),

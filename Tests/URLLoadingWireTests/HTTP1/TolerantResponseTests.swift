@@ -198,6 +198,30 @@ import Testing
         Row(
             "a chunk size that is no number", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n", nil,
             .malformedChunkSize),
+        Row(
+            "chunked, identity", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked, identity\r\n\r\n\(chunks)", nil,
+            .unsupportedTransferEncoding),
+        Row(
+            "a coding in HTTP/1.0, and a length",
+            "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n\(chunks)",
+            "Transfer-Encoding: chunked x", .transferEncodingWithContentLength, .transferEncodingInOldVersion,
+            strict: .transferEncodingInOldVersion),
+        Row(
+            "a continued coding", "HTTP/1.1 200 OK\r\nTransfer-Encoding:\r\n chunked\r\n\r\n\(chunks)", nil,
+            .obsoleteFolding),
+        Row("a continued length", "HTTP/1.1 200 OK\r\nContent-Length:\r\n 1\r\n\r\nx", nil, .obsoleteFolding),
+        Row(
+            "a continued length, and LF", "HTTP/1.1 200 OK\nContent-Length:\n 1\n\nx", nil, .obsoleteFolding,
+            strict: .bareLineFeed),
+        Row(
+            "NUL in the name of a coding", "HTTP/1.1 200 OK\r\nTransfer-Enco\0ding: chunked\r\n\r\nx", nil,
+            .malformedFieldName),
+        Row(
+            "NUL in a length beside a coding",
+            "HTTP/1.1 200 OK\r\nContent-Length: 3\0\r\nTransfer-Encoding: chunked\r\n\r\n\(chunks)", nil,
+            .malformedFieldValue),
+        Row("NUL after the version", "HTTP/1.1\0200 OK\r\n\r\n", nil, .malformedStatusLine),
+        Row("NUL after the status", "HTTP/1.1 200\0OK\r\n\r\n", nil, .malformedStatusLine),
     ]
 
     private func client(_ isTolerant: Bool, _ method: Method = .get, _ headers: Headers = [:]) throws -> HTTP1Codec {
@@ -266,6 +290,20 @@ import Testing
             result.lines.map { $0.prefix(24) }
                 == ["informational HTTP/1.1 10", "response HTTP/1.1 200 OK", "end []"].map { $0.prefix(24) })
         #expect(result.reuse == .never && result.violation == nil)
+        #expect(try finalViolations(bytes(wire)) == [.bareLineFeed])
+        let upgrade = try client(true, .get, [.connection: "Upgrade", .upgrade: "websocket"])
+        let switching = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
+        #expect(
+            runAllSplits(upgrade, bytes("HTTP/1.1 103 Early Hints\n\n" + switching)).violation == .bareLineFeed)
+    }
+
+    /// The violations of the response after an interim one.
+    private func finalViolations(_ wire: [UInt8]) throws -> [WireViolation.Code] {
+        var codec = try client(true)
+        var consumed = 0
+        _ = try codec.next(wire, &consumed)
+        guard case .response(let head)? = try codec.next(Array(wire[consumed...]), &consumed) else { return [] }
+        return head.violations.map(\.code)
     }
 
     @Test("limits count in a repaired head") func limits() throws {

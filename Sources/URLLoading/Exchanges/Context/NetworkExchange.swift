@@ -15,6 +15,8 @@ protocol NetworkExchange: Exchange {
     var refusal: RetryPlan.Refusal? { get }
     /// Returns true if the peer requires HTTP/1.1 for this request, and marks the origin accordingly.
     func fallsBack() -> Bool
+    /// True if no other request can follow on the connection.
+    var isLastOnConnection: Bool { get }
     /// True if other requests use the connection. On 421 (Misdirected Request) another connection is made for the
     /// request.
     var isShared: Bool { get }

@@ -82,6 +82,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
         return owner.core.pool.speakHTTP1(route)
     }
     var isShared: Bool { true }
+    var isLastOnConnection: Bool { false }
     /// The identity of this request; other requests of the load have their own.
     private(set) var carried = CarriedIdentity()
     var transport: any Transport { connection.transport }
@@ -161,6 +162,10 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
             .head("stream \(stream.number): \(line())", headers, isSent: isSent, connection: connection.identifier))
     }
 
+    private func tap(_ violations: [WireViolation]) {
+        for violation in violations { connection.tap?(.tolerated(violation, connection: connection.identifier)) }
+    }
+
     @inline(never)
     private func receive(_ answer: HTTP1ResponseHead, _ request: PreparedRequest) throws(LoadError) {
         phase = .receiving
@@ -217,12 +222,11 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
             sending.hasContinue = sending.hasContinue || head.status == .continue
             owner.receivedInterim(head)
             tapHead("HTTP/2 \(head.status.code)", head.headers, isSent: false)
+            tap(head.violations)
         }
         if let head = inbox.head {
             tapHead("HTTP/2 \(head.status.code)", head.headers, isSent: false)
-            for violation in head.violations {
-                connection.tap?(.tolerated(violation, connection: connection.identifier))
-            }
+            tap(head.violations)
             hasReceivedHead = true
             answer = head
             record?.mark(.responseStart)

@@ -48,6 +48,7 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
 
     var forwarder: Proxy? { connection.forwarder }
     var refusal: RetryPlan.Refusal? { nil }
+    var isLastOnConnection: Bool { connection.codec.reuse == .never }
     func fallsBack() -> Bool { false }
     var isShared: Bool { false }
     func leaveConnection() {}

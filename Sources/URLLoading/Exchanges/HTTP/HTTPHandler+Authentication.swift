@@ -56,7 +56,7 @@ extension NetworkExchange {
 
     /// Reads and drops a short body, so that its connection can be reused.
     func drain() async {
-        guard !isSending, expectedLength ?? 0 <= Int64(Self.maximumDrained) else { return }
+        guard !isSending, !isLastOnConnection, expectedLength ?? 0 <= Int64(Self.maximumDrained) else { return }
         var count = 0
         while count <= Self.maximumDrained {
             do throws(LoadError) {

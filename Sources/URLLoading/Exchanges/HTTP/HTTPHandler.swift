@@ -100,7 +100,9 @@ struct HTTPHandler: DirectHandler {
         _ head: HTTPHead, of exchange: any NetworkExchange, to request: PreparedRequest, for load: LoadContext
     ) {
         load.core.cookies?.receive(head, to: request)
-        load.core.strictTransport?.receive(head, from: request.destination, isForced: exchange.isForced)
+        load.core.strictTransport?.receive(
+            head, from: request.destination,
+            isForced: exchange.isForced || !head.violations.isEmpty)
     }
 
     /// Prepares the request for one attempt: with a body that is opened anew, credentials and cookies. Returns without
