@@ -5,7 +5,7 @@
 // back; a window that is larger costs memory once a reader stops. So a window begins small, and grows and shrinks by
 // what its reader takes in a round trip:
 //
-//     at the first bytes that are read        to what a path of 1 Gbit/s holds in two round trips
+//     half of the initial size is read        to what a path of 1 Gbit/s holds in two round trips
 //     half of it or more in a round trip      doubled: the window limits the peer
 //     less than an eighth, and it was filled  halved: the reader is slower than the peer
 //
@@ -31,7 +31,8 @@ struct HTTP2Windows {
     struct Window {
         /// In bytes.
         fileprivate(set) var size: Int
-        /// The bytes that the reader has taken in this round trip, and when it began; nil before the first bytes.
+        /// The bytes that the reader has taken in this round trip, and when it began; nil before half of the
+        /// initial size was taken.
         fileprivate var taken = 0
         fileprivate var roundBegan: Int64?
 
@@ -98,13 +99,13 @@ struct HTTP2Windows {
     }
 
     private func wantedSize(_ window: inout Window, _ count: Int, held: Int, now: Int64) -> Int {
-        guard let began = window.roundBegan else {
-            (window.roundBegan, window.taken) = (now, count)
-            let onTheWay = (roundTrip ?? 0).multipliedReportingOverflow(by: Self.presumedRate * 2)
-            let bytes = onTheWay.overflow ? limits.stream : Int(onTheWay.partialValue / 1_000_000_000)
-            return min(max(window.size, bytes), limits.stream)
-        }
         window.taken += count
+        guard let began = window.roundBegan else {
+            // Less than that may be what a reader takes before it stops.
+            guard window.taken >= window.size / 2 else { return window.size }
+            (window.roundBegan, window.taken) = (now, 0)
+            return min(max(window.size, pathSize), limits.stream)
+        }
         let round = max(roundTrip ?? 0, Self.shortestRound)
         // Half of a window within less than a round trip is enough to know.
         if window.taken >= window.size / 2, now - began <= round {
@@ -117,6 +118,12 @@ struct HTTP2Windows {
         if perRound >= Double(window.size / 2) { return min(window.size * 2, limits.stream) }
         if perRound < Double(window.size / 8), held >= window.size / 2 { return max(window.size / 2, limits.initial) }
         return window.size
+    }
+
+    /// What a path of 1 Gbit/s holds in two round trips.
+    private var pathSize: Int {
+        let onTheWay = (roundTrip ?? 0).multipliedReportingOverflow(by: Self.presumedRate * 2)
+        return onTheWay.overflow ? limits.stream : Int(onTheWay.partialValue / 1_000_000_000)
     }
 
     /// Returns what a window has taken of the budget of the process. Called once, when its stream ends.
