@@ -15,6 +15,8 @@ struct Hop: Sendable {
     var isForeign = false
     /// Called with each bearer token that is renewed for this request; nil unless a handler asks for it.
     var renewals: (@Sendable (TokenRenewal) -> Void)?
+    /// Returns all fields of a repeated request, made anew; nil unless a handler asks for it.
+    var attemptFields: (@Sendable (Request) async throws -> Headers)?
 
     /// The hop that a redirect leads to.
     func next(_ request: Request) -> Hop {

@@ -95,6 +95,41 @@ public struct ProtocolClient: Sendable {
         public func load(_ request: Request) async throws(LoadError) -> ProtocolResponse {
             try await client.forward(client.hop(for: request))
         }
+
+        /// Forwards a request as ``load(_:)`` does, with fields that are made anew for each attempt at it.
+        ///
+        /// ```swift
+        /// try await client.next.load(request) { request in
+        ///     var headers = request.headers
+        ///     headers["X-Signature"] = signature(request)
+        ///     return headers
+        /// }
+        /// ```
+        /// The library repeats a request without calling its handlers again: under a retry policy, on a new connection in
+        /// place of one that the server had closed, on another connection after a 421, without `Expect` after a 417, and
+        /// after a challenge.
+        /// - Parameter fields: called once before the request is forwarded, and once before each repetition; if several
+        ///   handlers forward in this way, theirs in the order of the handlers. Given the request with the fields of an
+        ///   earlier attempt; returns all fields of the next one.
+        /// - Throws: the errors of ``load(_:)``, and those of `fields` in the first attempt. In a repetition they end the
+        ///   load as errors of the handler do.
+        public func load(
+            _ request: Request, fieldsOfEachAttempt fields: @escaping @Sendable (Request) async throws -> Headers
+        ) async throws -> ProtocolResponse {
+            var request = request
+            request.headers = try await fields(request)
+            var hop = client.hop(for: request)
+            if let outer = hop.attemptFields {
+                hop.attemptFields = { request in
+                    var request = request
+                    request.headers = try await outer(request)
+                    return try await fields(request)
+                }
+            } else {
+                hop.attemptFields = fields
+            }
+            return try await client.forward(hop)
+        }
     }
 
     /// Calls the challenge decision: ``Decisions/challenge`` of the load, or else of its session. Without a decision it

@@ -23,6 +23,7 @@ struct HTTPHandler: DirectHandler {
         if attempt == 0, hop.request.hasRetryPolicy || load.core.requestDefaults.hasRetryPolicy {
             return try await runAttempts(hop, for: load)
         }
+        var hop = hop
         // The record of a transaction that has no exchange yet.
         var record: TransactionRecord?
         do throws(LoadError) {
@@ -31,6 +32,7 @@ struct HTTPHandler: DirectHandler {
             // Lowest connection id that counts as fresh after a stale-connection retry.
             var firstFreshID = Int.min
             while true {
+                if hop.attemptFields != nil, retries.cause != nil { try await renewFields(of: &hop, for: load) }
                 let request = try await prepare(hop, for: load, retries, &authentication)
                 record = load.events?.begin(request)
                 let exchange: any NetworkExchange
@@ -58,6 +60,21 @@ struct HTTPHandler: DirectHandler {
         } catch {
             if let record { load.events?.add(record, error) }
             throw error.at(hop.request.url)
+        }
+    }
+
+    /// Makes the fields of a repeated request anew, as a handler asks for.
+    @inline(never)  // One frame less in the common case.
+    private static func renewFields(of hop: inout Hop, for load: LoadContext) async throws(LoadError) {
+        guard let attemptFields = hop.attemptFields else { return }
+        let request = hop.request
+        let ending = await CallbackOutcome.run(load.handle) { () -> Result<Headers, any Error> in
+            do { return .success(try await attemptFields(request)) } catch { return .failure(error) }
+        }
+        switch ending {
+        case .answered(.success(let fields)): hop.request.headers = fields
+        case .answered(.failure(let error)): throw LoadError(handler: error, phase: .preparing)
+        case .stopped, .late: throw LoadError(load.stopReason ?? .cancelled, phase: .preparing)
         }
     }
 
