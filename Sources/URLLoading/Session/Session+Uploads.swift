@@ -50,8 +50,7 @@ extension Session {
             throw error.carrying(token).at(request.url)
         }
         if let token, !token.identity.matches(identity) {
-            let changed = LoadError(.uploadSourceChanged, phase: .preparing, party: .local, url: request.url)
-            throw changed.carrying(token)
+            throw LoadError.sourceChanged(source.path, request.url).carrying(token)
         }
         let upload = ResumableUpload(
             core, request, source: source, identity: identity, token: token,

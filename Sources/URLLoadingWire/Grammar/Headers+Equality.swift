@@ -44,9 +44,7 @@ extension Headers: CustomStringConvertible, CustomDebugStringConvertible, Custom
     /// One line for each field. Credentials, cookies, and the passwords and tokens in URLs are hidden, because
     /// descriptions end up in logs.
     public var description: String {
-        map { field in
-            "\(field.name): \(field.name.isSecret ? "<hidden>" : Secrets.hidden(in: field.value))"
-        }.joined(separator: "\n")
+        map(\.description).joined(separator: "\n")
     }
 
     /// Same as ``description``.
@@ -59,4 +57,9 @@ extension Headers: CustomStringConvertible, CustomDebugStringConvertible, Custom
 extension FieldName {
     /// Whether values of this field are hidden in descriptions and logs: see ``Secrets``.
     package var isSecret: Bool { Secrets.hidesField(description) }
+}
+
+extension Headers.Field: CustomStringConvertible {
+    /// The field as on the wire: `Accept: text/html`. A credential or cookie, and the secrets in a URL, are hidden.
+    public var description: String { "\(name): \(name.isSecret ? "<hidden>" : Secrets.hidden(in: value))" }
 }

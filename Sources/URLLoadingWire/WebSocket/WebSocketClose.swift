@@ -21,9 +21,12 @@ public struct WebSocketClose: Sendable, Hashable, CustomStringConvertible {
     }
 
     /// A status code (RFC 6455 §7.4, and the IANA registry).
-    public struct Code: RawRepresentable, Sendable, Hashable {
+    public struct Code: RawRepresentable, Sendable, Hashable, CustomStringConvertible {
         public let rawValue: UInt16
         public init(rawValue: UInt16) { self.rawValue = rawValue }
+
+        /// The number, such as `1000`.
+        public var description: String { "\(rawValue)" }
 
         /// The purpose of the connection is fulfilled.
         public static let normal = Code(rawValue: 1000)

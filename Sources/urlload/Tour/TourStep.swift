@@ -150,7 +150,10 @@ struct TourStep: Sendable {
         request.idleTimeout = .milliseconds(150)
         do {
             _ = try await session.data(for: request)
-        } catch let error as LoadError { say("\(error): caused by the \(error.party) side, code \(error.code)") }
+        } catch let error as LoadError {
+            say("\(error.reason) (\(error.phase.rawValue)): \(error.detail ?? "-")")
+            say("caused by the \(error.party) side, code \(error.code)")
+        }
         await session.end()
     }
 

@@ -44,7 +44,9 @@ struct ConnectTimeoutRows {
         }
         mayAnswer.raise()
         #expect(error?.url == address)
-        #expect(error.map { "\($0)" } == "connectTimeout (resolving, slow.example): no connection within 5.0 seconds")
+        #expect(
+            error.map { "\($0)" }
+                == "connectTimeout (resolving, http://slow.example/): no connection within 5.0 seconds")
     }
 
     @Test("a resolver of the caller without an answer ends with the connect timeout")

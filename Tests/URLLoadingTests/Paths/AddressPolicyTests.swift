@@ -54,7 +54,7 @@ struct AddressPolicyTests {
         let session = Session(
             configuration(RecordingResolver(.success([.ipv4((10, 1, 2, 3), port: 0)]))) { $0.isGlobal })
         let error = await failure(.addressRefused) { try await session.data(from: url("http://intern.example/")) }
-        #expect(error.map { "\($0)" } == "addressRefused (connecting, intern.example): intern.example")
+        #expect(error.map { "\($0)" } == "addressRefused (connecting, http://intern.example/): intern.example")
     }
 
     @Test("refused addresses are skipped, and the others are connected to")

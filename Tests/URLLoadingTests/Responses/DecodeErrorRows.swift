@@ -91,7 +91,7 @@ struct DecodeErrorRows {
     func hosts(_ text: String, _ shown: String) throws {
         let address = try url(text)
         let error = LoadError(.hostNotFound, phase: .resolving, party: .system, url: address)
-        #expect("\(error)" == "hostNotFound (resolving, \(shown))")
+        #expect("\(error)" == "hostNotFound (resolving, http://\(shown)/a): the host name \(shown) does not exist")
         let session = Session(.ephemeral)
         #expect(session.dataTask(from: address).description.hasSuffix("http://\(shown)/a"))
         session.invalidateAndCancel()

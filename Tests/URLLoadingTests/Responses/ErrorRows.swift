@@ -2,6 +2,7 @@
 
 import Testing
 import URLLoading
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -87,6 +88,58 @@ import URLLoadingWire
         let error = LoadError(
             .hostNotFound, phase: .resolving, party: .system,
             url: try url("http://user:secret@host.example/path?token=x"), detail: "no such name")
-        #expect("\(error)" == "hostNotFound (resolving, host.example): no such name")
+        #expect("\(error)" == "hostNotFound (resolving, http://host.example/path): no such name")
     }
+
+    private struct NoStore: Error {}
+
+    @Test("the description of an error is one line with the URL, without its query, and the cause in words")
+    func descriptions() throws {
+        let address = try url("http://ada:s3cret@a.example:81/b?token=s3cret#c")
+        func text(
+            _ reason: LoadError.Reason, _ phase: LoadError.Phase, detail: String? = nil, _ cause: (any Error)? = nil
+        ) -> String {
+            "\(LoadError(reason, phase: phase, party: .local, url: address, detail: detail, underlying: cause))"
+        }
+        let place = "http://a.example:81/b)"
+        #expect(
+            text(.hostNotFound, .resolving, detail: "a.example")
+                == "hostNotFound (resolving, \(place): the host name a.example does not exist")
+        #expect(
+            text(.connectionLost, .waiting)
+                == "connectionLost (waiting, \(place): the connection was closed before the response")
+        #expect(
+            text(.decisionFailed, .deciding, detail: "a token refresh failed", NoStore())
+                == "decisionFailed (deciding, \(place): a token refresh failed: NoStore()")
+        #expect(
+            text(.handlerFailed, .waiting, URLError.lines) == "handlerFailed (waiting, \(place): one two")
+        #expect(text(.truncated, .receiving) == "truncated (receiving, \(place)")
+        #expect("\(WebSocketClose.Code.goingAway)" == "1001" && "\(WebSocketClose.Code(rawValue: 4000))" == "4000")
+        let fields: Headers = [.accept: "text/html", .authorization: "Basic s3cret"]
+        #expect(fields.map { "\($0)" } == ["Accept: text/html", "Authorization: <hidden>"])
+    }
+
+    @Test("a timeout says how long its limit is", arguments: [true, false])
+    func timeouts(_ isIdle: Bool) async throws {
+        try await withHTTPTestServer { origin in
+            origin.route("/") { _ in .raw([], then: .stall) }
+            let session = Session(
+                .ephemeral.with {
+                    if isIdle { $0.idleTimeout = .milliseconds(50) } else { $0.resourceTimeout = .milliseconds(50) }
+                })
+            let reason = isIdle ? LoadError.Reason.idleTimeout : .resourceTimeout
+            let first = await failure(reason) { try await session.data(from: origin.url()) }
+            let second = await failure(reason) { try await session.dataTask(from: origin.url()).resumed().value }
+            let third = await failure(reason) { try await session.load(Request(url: origin.url())) { _, _ in } }
+            for error in [first, second, third] { #expect(error?.detail?.contains("0.05 seconds") == true) }
+            session.invalidateAndCancel()
+            origin.releaseStalls()
+        }
+    }
+}
+
+/// An error whose words have several lines.
+private enum URLError: Error, CustomStringConvertible {
+    case lines
+    var description: String { "one\ntwo" }
 }

@@ -30,6 +30,29 @@ struct ObserverTests {
         }
     }
 
+    @Test("the log line of a stored response says so, revalidated or not")
+    func logOfStoredResponses() async throws {
+        try await withHTTPTestServer { origin in
+            origin.route("/fresh") { _ in .ok("hello", headers: [.cacheControl: "max-age=60"]) }
+            origin.route("/checked") { request in
+                let fields: Headers = [.cacheControl: "no-cache", "ETag": "\"a\""]
+                guard request.headers[.ifNoneMatch] == nil else { return .status(.notModified, headers: fields) }
+                return .ok("hello", headers: fields)
+            }
+            let lines = Box<String>()
+            let session = Session(
+                .ephemeral.with {
+                    $0.cache = ResponseCache(memoryCapacity: 1 << 20)
+                    $0.observers = [LoadLogger { lines.add($0) }]
+                })
+            for path in ["/fresh", "/fresh", "/checked", "/checked"] {
+                _ = try await session.data(from: origin.url(path))
+            }
+            #expect(lines.all.map { $0.contains(" 200 5 bytes from the cache in ") } == [false, true, false, true])
+            session.invalidateAndCancel()
+        }
+    }
+
     @Test("statistics count loads of verbs and tasks")
     func statistics() async throws {
         try await withHTTPTestServer(answering: "hello") { origin in

@@ -87,7 +87,10 @@ final class OutgoingBodyReader {
         }
         streamed += Int64(next?.count ?? 0)
         guard streamed <= length ?? .max, next != nil || streamed == length ?? streamed else {
-            throw LoadError(WireViolation(.local, .bodyLengthMismatch, section: "RFC 9110 8.6"), .sending)
+            let words = next == nil ? "ended after \(streamed) bytes" : "has at least \(streamed) bytes"
+            throw LoadError(
+                .requestBodyFailed, phase: .sending, party: .local,
+                detail: "the body \(words), and \(length ?? 0) were announced (RFC 9110 8.6)")
         }
         return next
     }

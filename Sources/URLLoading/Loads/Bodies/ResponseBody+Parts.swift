@@ -29,7 +29,9 @@ extension ResponseBody {
         let type = response.http?.headers[.contentType] ?? response.mediaType.map { "\($0)" } ?? ""
         let essence = PartReader.essence(type)
         guard essence.hasPrefix("multipart/") else {
-            throw LoadError(refusing: response, .unacceptableContentType, "not multipart")
+            throw LoadError(
+                refusing: response, .unacceptableContentType,
+                "the type is \(response.mediaType?.essence ?? "not stated"), and multipart is required")
         }
         do throws(WireViolation) {
             let boundary = try MultipartBoundary(contentType: type)

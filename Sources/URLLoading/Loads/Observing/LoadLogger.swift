@@ -8,13 +8,17 @@ import URLLoadingIO
 /// ```swift
 /// configuration.observers = [LoadLogger { line in logger.info("\(line)") }]
 /// // load 12 GET https://example.org/ 200 5120 bytes in 34.1 ms
-/// // load 13 GET https://example.org/no failed hostNotFound (resolving, example.org) in 2.0 ms
+/// // load 13 GET https://example.org/ 200 5120 bytes from the cache in 0.2 ms
+/// // load 14 GET https://example.org/no failed connectionRefused (connecting, https://example.org/no) in 2.0 ms
 /// ```
+/// A stored response is marked, revalidated or not.
+///
 /// Userinfo, queries, field values and bodies are never written.
 public final class LoadLogger: LoadObserver {
     private struct Account: Sendable {
         var status: Int?
         var received: Int64 = 0
+        var isStored = false
     }
     private let write: @Sendable (String) -> Void
     private let isVerbose: Bool
@@ -35,17 +39,20 @@ public final class LoadLogger: LoadObserver {
         switch event {
         case .responded(let response): going.withLock { $0[load.id] = Account(status: response.http?.status.code) }
         case .received(let bytes): going.withLock { $0[load.id]?.received = bytes.total }
+        case .metrics(let metrics):
+            going.withLock { $0[load.id]?.isStored = metrics.transactions.last?.fetchType == .cache }
         case .completed(let error): finish(load, error)
         case .canonicalized, .bodySent, .informational, .challenged, .redirected, .retrying, .waitingForConnectivity,
             .stored, .notStored, .becameDownload,
-            .becameStream, .resumed, .metrics:
+            .becameStream, .resumed:
             break
         }
     }
 
     private func finish(_ load: LoadIdentity, _ error: LoadError?) {
         let account = going.withLock { $0.removeValue(forKey: load.id) } ?? Account()
-        let words = error.map { "failed \($0)" } ?? "\(account.status.map { "\($0) " } ?? "")\(account.received) bytes"
+        var words = error.map { "failed \($0)" } ?? "\(account.status.map { "\($0) " } ?? "")\(account.received) bytes"
+        if error == nil, account.isStored { words += " from the cache" }
         write("\(load) \(words) in \((ContinuousClock.now - load.created).inMilliseconds) ms")
     }
 }

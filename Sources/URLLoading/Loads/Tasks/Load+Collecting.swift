@@ -31,6 +31,7 @@ extension Load {
             context.end(nil)
             return .success(exchange)
         } catch {
+            let error = context.handle.worded(error)
             context.end(error)
             return .failure(error)
         }
@@ -65,7 +66,11 @@ extension Load {
 
     /// Runs the load to the head of the response, off the caller's actor. `finish` must follow, even after an error.
     @concurrent func head(_ request: Request) async throws(LoadError) -> ScopedBody {
-        ScopedBody(try await run(request).body(for: context))
+        do throws(LoadError) {
+            return ScopedBody(try await run(request).body(for: context))
+        } catch {
+            throw context.handle.worded(error)
+        }
     }
 
     func finish(_ body: ScopedBody?, _ error: LoadError?) {

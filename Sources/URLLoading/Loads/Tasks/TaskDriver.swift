@@ -240,6 +240,7 @@ final class TaskDriver: LoadListener, StopListener {
     @inline(never)
     func complete(_ outcome: LoadTaskState.Outcome, _ trailers: Headers = Headers()) {
         var outcome = outcome
+        if case .failed(let error) = outcome { outcome = .failed(context.handle.worded(error)) }
         if let download {
             if case .failed(let error) = outcome { outcome = .failed(error.with(download.resumeToken(after: error))) }
             // Released before the end is announced, because an observer of the end may use the file at once.

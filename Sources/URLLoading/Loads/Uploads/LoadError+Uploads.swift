@@ -2,6 +2,8 @@
 
 // Failures of resumable uploads, and the token inside an error that resumes the upload.
 
+import FoundationEssentials
+
 extension LoadError {
     /// The token that resumes an interrupted upload, in this process or another; `nil` if it cannot be resumed, or if
     /// the load was not started by ``Session/uploadResumably(_:from:resuming:options:decisions:_:)``.
@@ -68,4 +70,13 @@ extension LoadError.Reason {
         .connectionLost, .streamReset, .truncated, .idleTimeout, .connectTimeout, .connectionRefused, .unreachable,
         .cannotConnect, .lookupFailed, .tooManyInformational,
     ]
+}
+
+extension LoadError {
+    /// - Parameter path: the file that was changed; nil for another source.
+    static func sourceChanged(_ path: String?, _ url: URL) -> LoadError {
+        LoadError(
+            .uploadSourceChanged, phase: .preparing, party: .local, url: url,
+            detail: "\(path ?? "the source") is not what it was when the upload began")
+    }
 }

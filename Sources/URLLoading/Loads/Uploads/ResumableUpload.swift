@@ -224,7 +224,7 @@ final class ResumableUpload {
         guard source.mayChange else { return }
         let now = try await source.identity(.never)
         guard now.matches(identity) else {
-            throw LoadError(.uploadSourceChanged, phase: .preparing, party: .local, url: request.url)
+            throw .sourceChanged(source.path, request.url)
         }
     }
 

@@ -26,6 +26,9 @@ public struct UploadSource: Sendable {
     /// True if the content may differ the next time it is read.
     var mayChange: Bool { if case .file = content { true } else { false } }
 
+    /// The path of the file; nil for bytes.
+    var path: String? { if case .file(let url) = content { url.path(percentEncoded: false) } else { nil } }
+
     /// Returns the bytes of a range, for one request. A range out of bounds fails when it is sent.
     func body(_ range: Range<Int64>) -> RequestBody {
         switch content {

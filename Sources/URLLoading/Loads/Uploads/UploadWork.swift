@@ -83,7 +83,7 @@ package final class UploadWork: UploadSteps, Sendable {
         guard case .file(let url) = source, let known = state.withLock({ $0.identity }) else { return }
         let now = try await UploadSource.file(url).identity(control)
         guard now.matches(known) else {
-            throw LoadError(.uploadSourceChanged, phase: .preparing, party: .local, url: request.url)
+            throw .sourceChanged(url.path(percentEncoded: false), request.url)
         }
     }
 
@@ -108,7 +108,10 @@ package final class UploadWork: UploadSteps, Sendable {
             fields[.uploadInteropVersion] = StructuredField.text(ResumableUploads.interopVersion)
             return false
         }
-        if isChanged { throw LoadError(.uploadSourceChanged, phase: .preparing, party: .local, url: request.url) }
+        if isChanged {
+            let path = if case .file(let url) = source { url.path(percentEncoded: false) } else { nil as String? }
+            throw .sourceChanged(path, request.url)
+        }
         if !fields.isEmpty { prepared.set(fields) }
     }
 

@@ -21,7 +21,8 @@ public import FoundationEssentials
 /// A `do` whose calls all throw `LoadError` should end in a plain `catch`, as this one does: without it, Swift 6.3.1
 /// crashes at some of them, in `main.swift` for example.
 ///
-/// The description is one line for people. It never contains credentials, header values or bodies.
+/// The description is one line for people: reason, phase, URL without query, details, and the error of the caller's own
+/// code. The library puts no credentials, header values or bodies into it.
 public struct LoadError: Error, Sendable, CustomStringConvertible {
     /// The kind of failure.
     public var reason: Reason { facts.reason }
@@ -29,7 +30,8 @@ public struct LoadError: Error, Sendable, CustomStringConvertible {
     public var phase: Phase { facts.phase }
     /// The party that caused the failure.
     public var party: Party { facts.party }
-    /// The URL that was being loaded when it failed: after redirects, the last one.
+    /// The URL that was being loaded when it failed: after redirects, the last one. It is the whole URL, so that the
+    /// load can be repeated: its query may contain secrets. ``description`` leaves the query out.
     public var url: URL? { facts.url }
     /// Details of the cause, from the module that detected it.
     public var detail: String? { facts.detail }
@@ -125,9 +127,9 @@ public struct LoadError: Error, Sendable, CustomStringConvertible {
     }
 
     public var description: String {
-        var text = reason.name
-        text += url?.shownHost.map { " (\(phase.rawValue), \($0))" } ?? " (\(phase.rawValue))"
-        if let detail { text += ": \(detail)" }
+        var text = "\(reason.name) (\(phase.rawValue)"
+        text += url.map { ", \($0.withoutSecrets))" } ?? ")"
+        for words in [explanation, cause].compactMap({ $0 }) { text += ": \(words)" }
         return text
     }
 }

@@ -80,7 +80,9 @@ struct EventStream: Sendable {
             throw LoadError(refusing: response, .unacceptableStatus, status.description)
         }
         guard response.mediaType?.essence == "text/event-stream" else {
-            throw LoadError(refusing: response, .unacceptableContentType, "not text/event-stream")
+            throw LoadError(
+                refusing: response, .unacceptableContentType,
+                "the type is \(response.mediaType?.essence ?? "not stated"), and text/event-stream is required")
         }
         let source = try await task.body.source
         guard source.claim() else { throw .bodyUnavailable }

@@ -22,7 +22,7 @@ class LoadHandle: StopToken, @unchecked Sendable {
     // lock.
     /// The moment the whole load must have ended; `.max` for none, or while it has not begun.
     final let deadline = Atomic<Int64>(.max)
-    private let resourceLimit: Int64
+    final let resourceLimit: Int64
     /// The limit of an attempt to connect, in nanoseconds; `.max` for none.
     final let connectLimit: Int64
     /// The index in the registry. Accessed only under the registry's lock.
