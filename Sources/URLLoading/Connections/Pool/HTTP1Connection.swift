@@ -388,6 +388,16 @@ final class HTTP1Connection: @unchecked Sendable {
 
     /// Returns room after the unread bytes. A buffer that a delivered chunk refers to is not reused; only unconsumed
     /// bytes are copied.
+    /// Returns a buffer of this size; a smaller one if the large buffers of the process use up their memory. Whatever
+    /// is unread fits.
+    private func buffer(capacity needed: Int) -> ChunkStorage {
+        if needed == Self.smallestBuffer { return ReadBuffers.small.take() }
+        if let large = MemoryBudget.reading.buffer(capacity: needed) { return large }
+        capacity = Self.smallestBuffer
+        let least = max(capacity, unread.count * 2)
+        return least == Self.smallestBuffer ? ReadBuffers.small.take() : ChunkStorage(capacity: least)
+    }
+
     private func makeRoom() -> UnsafeMutableRawBufferPointer {
         if isKnownUniquelyReferenced(&storage), let storage, storage.capacity >= capacity {
             if unread.isEmpty { unread = 0..<0 }
@@ -400,7 +410,7 @@ final class HTTP1Connection: @unchecked Sendable {
         }
         // The codec bounds the unconsumed bytes, and thereby the size of this buffer.
         let needed = max(capacity, unread.count * 2)
-        let new = needed == Self.smallestBuffer ? ReadBuffers.small.take() : ChunkStorage(capacity: needed)
+        let new = buffer(capacity: needed)
         if let storage { new.base.copyMemory(from: storage.base + unread.lowerBound, byteCount: unread.count) }
         unread = 0..<unread.count
         storage = new

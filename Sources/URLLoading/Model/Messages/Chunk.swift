@@ -79,14 +79,20 @@ final class ChunkStorage: Sendable {
     // Unsafe: the owner of the storage writes, and readers of chunks see only what is not written any more.
     nonisolated(unsafe) let base: UnsafeMutableRawPointer
     let capacity: Int
+    /// The budget in which the buffer counts; nil for none.
+    private let budget: MemoryBudget?
 
-    init(capacity: Int) {
+    init(capacity: Int, of budget: MemoryBudget? = nil) {
         self.capacity = capacity
+        self.budget = budget
         // Plain malloc: pages that are never touched cost nothing.
         base = UnsafeMutableRawPointer.allocate(byteCount: capacity, alignment: 16)
     }
 
-    deinit { base.deallocate() }
+    deinit {
+        base.deallocate()
+        budget?.giveBack(capacity)
+    }
 
     /// - Parameter range: the range of a chunk, or of received bytes.
     func bytes(_ range: Range<Int>) -> UnsafeRawBufferPointer {
