@@ -82,7 +82,9 @@ struct ResumableUploadTests {
             #expect(stat(folder.path + "/state", &mode) == 0 && mode.st_mode & 0o777 == 0o600)
             try Self.content.write(to: file)
             let changed = try await Running.urlload(arguments, in: folder)
-            #expect(changed.code == 26 && changed.errors.contains("is not what it was when the upload began"), "\(changed.errors)")
+            #expect(
+                changed.code == 26 && changed.errors.contains("is not what it was when the upload began"),
+                "\(changed.errors)")
             try Data("urlupload1.x.y".utf8).write(to: URL(filePath: folder.path + "/state"))
             let damaged = try await Running.urlload(arguments, in: folder)
             #expect(damaged.code == 2 && damaged.errors.contains("invalidUploadToken"), "\(damaged.errors)")
