@@ -26,13 +26,14 @@ import Testing
     ) -> [Int] {
         (0..<rounds).map { round in
             let now = start + Int64(round) * every * 1_000_000
-            _ = windows.take(max(1, window.size / 2), of: &window, held: 0, streamCount: 1, now: now)
+            let count = round == 0 ? window.size : window.size / 2
+            _ = windows.take(max(1, count), of: &window, held: 0, streamCount: 1, now: now)
             return window.size
         }
     }
 
     @Test(
-        "half of the initial window, once it is read, enlarges it to what a path of 1 Gbit/s holds in two round trips",
+        "the initial window, once it is read, grows to what a path of 1 Gbit/s holds in two round trips",
         arguments: [
             (nil, 256 << 10), (0, 256 << 10), (1, 256 << 10), (10, 2_500_000), (50, 12_500_000), (150, 32 << 20),
         ]
@@ -41,7 +42,7 @@ import Testing
         var windows = windows(roundTrip: roundTrip)
         var window = HTTP2Windows.Window(windows.limits)
         #expect(window.size == Self.initial)
-        #expect(windows.take(window.size / 2 - 1, of: &window, held: 1, streamCount: 1, now: 0) == nil)
+        #expect(windows.take(window.size - 1, of: &window, held: 1, streamCount: 1, now: 0) == nil)
         let changed = windows.take(1, of: &window, held: 1, streamCount: 1, now: 0)
         #expect(window.size == size && changed == (size == Self.initial ? nil : size))
     }
@@ -75,7 +76,7 @@ import Testing
     @Test("a reader that leaves its window full loses half of it with each slow round trip") func shrinking() {
         var windows = windows(roundTrip: 50)
         var window = HTTP2Windows.Window(windows.limits)
-        _ = windows.take(window.size / 2, of: &window, held: 0, streamCount: 1, now: 0)
+        _ = windows.take(window.size, of: &window, held: 0, streamCount: 1, now: 0)
         var sizes: [Int] = []
         for second in 1...7 {
             let held = window.size
@@ -88,18 +89,18 @@ import Testing
     @Test("streams share the connection's limit equally, and one that has more gives it back") func shares() {
         var windows = windows(roundTrip: 150)
         var alone = HTTP2Windows.Window(windows.limits)
-        _ = windows.take(alone.size / 2, of: &alone, held: 0, streamCount: 1, now: 0)
+        _ = windows.take(alone.size, of: &alone, held: 0, streamCount: 1, now: 0)
         #expect(alone.size == 32 << 20)
         var others = (0..<63).map { _ in HTTP2Windows.Window(windows.limits) }
         for index in others.indices {
-            _ = windows.take(Self.initial / 2, of: &others[index], held: 0, streamCount: 64, now: 0)
+            _ = windows.take(Self.initial, of: &others[index], held: 0, streamCount: 64, now: 0)
             #expect(others[index].size == 1 << 20)
         }
         _ = windows.take(1, of: &alone, held: 0, streamCount: 64, now: 0)
         #expect(alone.size == 2 << 20)
         // With more streams than the limit has initial windows, each keeps the initial one.
         var last = HTTP2Windows.Window(windows.limits)
-        _ = windows.take(Self.initial / 2, of: &last, held: 0, streamCount: 1_000, now: 0)
+        _ = windows.take(Self.initial, of: &last, held: 0, streamCount: 1_000, now: 0)
         #expect(last.size == Self.initial)
     }
 
@@ -107,8 +108,8 @@ import Testing
         let budget = HTTP2WindowBudget(20 << 20)
         var windows = windows(roundTrip: 50, .init(), budget)
         var (first, second) = (HTTP2Windows.Window(windows.limits), HTTP2Windows.Window(windows.limits))
-        _ = windows.take(Self.initial / 2, of: &first, held: 0, streamCount: 2, now: 0)
-        let refused = windows.take(Self.initial / 2, of: &second, held: 0, streamCount: 2, now: 0)
+        _ = windows.take(Self.initial, of: &first, held: 0, streamCount: 2, now: 0)
+        let refused = windows.take(Self.initial, of: &second, held: 0, streamCount: 2, now: 0)
         #expect(first.size == 12_500_000 && refused == nil && second.size == Self.initial)
         #expect(budget.inUse == first.size - Self.initial)
         windows.release(first)
@@ -133,7 +134,17 @@ import Testing
         windows = self.windows(roundTrip: nil)
         windows.answered(after: .max)
         var window = HTTP2Windows.Window(windows.limits)
-        _ = windows.take(window.size / 2, of: &window, held: 0, streamCount: 1, now: .max)
+        _ = windows.take(window.size, of: &window, held: 0, streamCount: 1, now: .max)
         #expect(window.size == windows.limits.stream)
+    }
+
+    @Test("a tunnel's window grows by what its reader takes only") func tunnels() {
+        var windows = windows(roundTrip: 150)
+        var window = HTTP2Windows.Window(windows.limits)
+        window.isTunnel = true
+        _ = windows.take(window.size, of: &window, held: 0, streamCount: 1, now: 0)
+        #expect(window.size == Self.initial)
+        _ = windows.take(window.size, of: &window, held: 0, streamCount: 1, now: 100_000_000)
+        #expect(window.size == 2 * Self.initial)
     }
 }

@@ -153,6 +153,7 @@ struct HTTP2State: @unchecked Sendable {
     /// - Parameter startReader: called for the first tunnel.
     mutating func beginTunnel(_ stream: HTTP2Stream, startReader: () -> (StopToken, PollSlot)) {
         stream.isTunnel = true
+        stream.window.isTunnel = true
         if case .open(let count, let reader, let slot) = tunnels {
             tunnels = .open(count: count + 1, reader: reader, slot: slot)
         } else {

@@ -5,7 +5,7 @@
 // back; a window that is larger costs memory once a reader stops. So a window begins small, and grows and shrinks by
 // what its reader takes in a round trip:
 //
-//     half of the initial size is read        to what a path of 1 Gbit/s holds in two round trips
+//     a whole initial window is read          to what a path of 1 Gbit/s holds in two round trips
 //     half of it or more in a round trip      doubled: the window limits the peer
 //     less than an eighth, and it was filled  halved: the reader is slower than the peer
 //
@@ -31,10 +31,14 @@ struct HTTP2Windows {
     struct Window {
         /// In bytes.
         fileprivate(set) var size: Int
-        /// The bytes that the reader has taken in this round trip, and when it began; nil before half of the
-        /// initial size was taken.
+        /// The bytes that the reader has taken in this round trip, and when it began; nil before a whole
+        /// initial window was taken.
         fileprivate var taken = 0
         fileprivate var roundBegan: Int64?
+
+        /// Whether the stream carries messages of another protocol. Its reader may stop at any time, so its window grows
+        /// only with what the reader takes.
+        var isTunnel = false
 
         init(_ limits: Limits) { size = limits.initial }
     }
@@ -101,10 +105,10 @@ struct HTTP2Windows {
     private func wantedSize(_ window: inout Window, _ count: Int, held: Int, now: Int64) -> Int {
         window.taken += count
         guard let began = window.roundBegan else {
-            // Less than that may be what a reader takes before it stops.
-            guard window.taken >= window.size / 2 else { return window.size }
+            // Less than the whole window may be what a reader takes before it stops.
+            guard window.taken >= window.size else { return window.size }
             (window.roundBegan, window.taken) = (now, 0)
-            return min(max(window.size, pathSize), limits.stream)
+            return window.isTunnel ? window.size : min(max(window.size, pathSize), limits.stream)
         }
         let round = max(roundTrip ?? 0, Self.shortestRound)
         // Half of a window within less than a round trip is enough to know.
