@@ -24,7 +24,7 @@ struct ScreenTests {
         let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .appendingPathComponent("Servers/screen.py").path
         let result = try await Running.command(
-            "/usr/bin/python3", ["-I", script, "\(columns)", "1.5", keys, Running.urlloadPath] + words, in: folder,
+            "/usr/bin/python3", ["-I", script, "\(columns)", "5", keys, Running.urlloadPath] + words, in: folder,
             environment: environment)
         let lines = result.text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
         try #require(lines.count > 3, "\(result.text) \(result.errors)")

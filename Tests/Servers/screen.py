@@ -65,12 +65,8 @@ def main():
         os.execv(sys.argv[4], sys.argv[4:])
     ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, columns, 0, 0))
     data, start = b"", time.monotonic()
-    shown = None
     while True:
-        # The keys are pressed so long after a size is shown; a busy machine takes its time until then.
-        if shown is None and b"iB" in data:
-            shown = time.monotonic()
-        if keys and time.monotonic() - (shown or start + 60) > after:
+        if keys and time.monotonic() - start > after:
             os.write(terminal, keys.encode("latin-1"))
             keys = ""
         if select.select([terminal], [], [], 0.05)[0]:
