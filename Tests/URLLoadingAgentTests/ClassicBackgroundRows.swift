@@ -112,6 +112,8 @@ import URLLoadingWire
             try Data(Film.content).write(to: source)
             var request = URLRequest(url: origin.url("/put"))
             request.httpMethod = "PUT"
+            // Replaced by the length of the file.
+            request.setValue("7", forHTTPHeaderField: "Content-Length")
             let upload = session.uploadTask(with: request, fromFile: source)
             upload.taskDescription = "log"
             upload.resume()

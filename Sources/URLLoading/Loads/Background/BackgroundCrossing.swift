@@ -51,7 +51,7 @@ package enum BackgroundCrossing: Sendable, Equatable {
         "allowsCellular": .sent, "allowsExpensive": .sent, "allowsConstrained": .sent, "trafficClass": .sent,
         "retryPolicy": .local, "waitsForConnectivity": .local, "cachePolicy": .local,
         "handlesCookies": .sent, "mainDocumentURL": .sent, "contentDecoding": .local, "properties": .local,
-        // Fields that are replaced are left out of the order.
+        // Applied to the fields that are sent.
         "framingFields": .local,
         // Derived from the URL.
         "destination": .local,

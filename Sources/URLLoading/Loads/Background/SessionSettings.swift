@@ -44,10 +44,10 @@ package struct ConnectionSettings: Codable, Sendable, Equatable {
     var informationalCount: Int
     var decompressionRatio: Int
     var decompressedSize: Int64
-    /// Nil in settings that an earlier version has stored.
+    // Nil in settings that an earlier version has stored.
     var http2StreamWindow: Int?
-    var strictness: String?
     var http2ConnectionWindow: Int?
+    var strictness: String?
     var netrc: String?
     var methods: [String]?
     var proxyMethods: [String]?

@@ -106,11 +106,7 @@ extension TransferOrder {
 
     /// Creates an order from a request.
     package init(_ kind: Kind, _ request: Request, created: Int64) {
-        // The agent sends a file, whose length it knows.
-        let isFraming: (FieldName) -> Bool = { $0 == .contentLength || $0 == .transferEncoding }
-        let fields = request.headers.filter { request.framingFields == .checked || !isFraming($0.name) }.map {
-            ($0.name, $0.value)
-        }
+        let fields = request.headers.map { ($0.name, $0.value) }
         self.init(
             kind: kind, shownURL: request.url.withoutSecrets, method: request.method.rawValue,
             fields: fields.filter { Self.harmlessFields.contains($0.0) }.map { [$0.0.description, $0.1] },
@@ -153,7 +149,11 @@ extension TransferOrder {
 
 extension TransferSecrets {
     package init(_ request: Request) {
-        let fields = request.headers.filter { !TransferOrder.harmlessFields.contains($0.name) }
+        // The agent sends a file, and states its length itself.
+        let replaced: [FieldName] = request.framingFields == .replaced ? [.contentLength, .transferEncoding] : []
+        let fields = request.headers.filter {
+            !TransferOrder.harmlessFields.contains($0.name) && !replaced.contains($0.name)
+        }
         self.init(url: request.url.absoluteString, fields: fields.map { [$0.name.description, $0.value] })
     }
 }
