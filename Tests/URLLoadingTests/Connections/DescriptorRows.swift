@@ -16,6 +16,7 @@ import URLLoadingWire
     private final class Descriptors: Sendable {
         private let most: Int
         private let made = Lock<[SocketTransport]>([])
+        private let connecting = Lock(0)
 
         init(_ most: Int) { self.most = most }
 
@@ -29,7 +30,15 @@ import URLLoadingWire
 
         func give(to configuration: inout Configuration) {
             configuration.dial = { (origin, token) throws(IOFailure) in
-                guard self.open.count < self.most else { throw IOFailure(.system(EMFILE), .connect) }
+                // A socket takes its descriptor before it is connected.
+                let mayConnect = self.connecting.withLock { connecting in
+                    guard self.open.count + connecting < self.most else { return false }
+                    connecting += 1
+                    return true
+                }
+                guard mayConnect else { throw IOFailure(.system(EMFILE), .connect) }
+                defer { self.connecting.withLock { $0 -= 1 } }
+                await Task.yield()
                 let transport = try await SocketTransport.connect(to: .ipv4((127, 0, 0, 1), port: origin.port), token)
                 self.made.withLock { $0.append(transport) }
                 return transport

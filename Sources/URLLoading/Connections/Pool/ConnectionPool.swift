@@ -54,7 +54,7 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
                 shared: Sharing(perHost: configuration.maximumConnectionsPerHost)))
         versions = configuration.httpVersions
         keepsConnections = idleLifetime > 0 && configuration.maximumIdleConnections > 0
-        connector = Connector(configuration) { [anchor] in anchor.owner?.relieve() ?? .none }
+        connector = Connector(configuration) { [anchor] in anchor.owner?.relieve(attempts: $0) ?? .none }
         clock = configuration.clock
         ftp = FTPPool(configuration, keepsConnections: keepsConnections)
     }
@@ -160,10 +160,12 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
     }
 
     /// Frees a descriptor for a new connection, if it can.
-    func relieve() -> DescriptorRelief {
+    /// - Parameter attempts: the number of attempts to connect that lack a descriptor.
+    func relieve(attempts: Int) -> DescriptorRelief {
         if closeOldestIdle() { return .closedIdle }
         let hosts = snapshot()
-        return hosts.contains { $0.active + $0.resting > 0 || !$0.streams.isEmpty } ? .mayComeFree : .none
+        let isInUse = hosts.contains { $0.active + $0.resting > 0 || !$0.streams.isEmpty }
+        return isInUse || hosts.reduce(0) { $0 + $1.connecting } > attempts ? .mayComeFree : .none
     }
 
     /// Starts the timer for all idle connections; it restarts itself while there are any.

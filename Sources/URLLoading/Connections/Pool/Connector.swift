@@ -37,24 +37,27 @@ extension ConnectionTarget {
 enum DescriptorRelief {
     /// It has closed an idle connection.
     case closedIdle
-    /// Its connections are all in use; one may become idle or be closed.
+    /// Its connections are all in use, or other attempts hold descriptors; one may become free.
     case mayComeFree
-    /// It has no connection.
+    /// It holds no descriptor.
     case none
 }
 
 final class Connector: Sendable {
     let configuration: Configuration
     let secure: SecureContext
-    /// Closes the oldest idle connection of the pool, so that a new connection can use its descriptor.
-    private let relieve: @Sendable () -> DescriptorRelief
+    /// Closes the oldest idle connection of the pool, so that a new connection can use its descriptor. Its argument is
+    /// the number of attempts that lack a descriptor.
+    private let relieve: @Sendable (Int) -> DescriptorRelief
+    private let attemptsWithoutDescriptor = Atomic<Int>(0)
     private static let nextIdentifier = Atomic<Int>(1)
     /// The lowest identifier of the connections made from now on.
     static var next: Int { nextIdentifier.load(ordering: .relaxed) }
     static func makeIdentifier() -> Int { nextIdentifier.add(1, ordering: .relaxed).oldValue }
 
     init(
-        _ configuration: Configuration, relievedBy relieve: @escaping @Sendable () -> DescriptorRelief = { .none }
+        _ configuration: Configuration,
+        relievedBy relieve: @escaping @Sendable (Int) -> DescriptorRelief = { _ in .none }
     ) {
         self.configuration = configuration
         self.relieve = relieve
@@ -248,13 +251,20 @@ final class Connector: Sendable {
         _ handle: LoadHandle, _ attempt: () async throws(IOFailure) -> Value
     ) async throws(LoadError) -> Value {
         var pause = Self.shortestPause
+        var (isCounted, refusals) = (false, 0)
+        defer { if isCounted { attemptsWithoutDescriptor.subtract(1, ordering: .relaxed) } }
         while true {
             do throws(IOFailure) { return try await attempt() } catch {
                 guard error.isOutOfDescriptors else { throw LoadError(error) }
-                switch relieve() {
+                if !isCounted { attemptsWithoutDescriptor.add(1, ordering: .relaxed) }
+                isCounted = true
+                switch relieve(attemptsWithoutDescriptor.load(ordering: .relaxed)) {
                 case .closedIdle: continue
-                case .none: throw LoadError(error)
-                case .mayComeFree: break
+                case .mayComeFree: refusals = 0
+                // The last holder may have let go since the attempt, so a single answer does not count.
+                case .none:
+                    refusals += 1
+                    if refusals > 2 { throw LoadError(error) }
                 }
             }
             do throws(IOFailure) {
