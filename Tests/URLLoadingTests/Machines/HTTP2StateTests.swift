@@ -58,4 +58,21 @@ import URLLoadingWire
         let waiting = state.beginClosing()
         #expect(after.closesTransport && waiting != nil)
     }
+
+    @Test("a learned limit of streams holds until a connection takes more than twice as many")
+    func learnedLimit() {
+        let slots = HTTP2StreamSlots()
+        slots.limit(toLearned: 2)
+        slots.setLimit(50)
+        var taken = [slots.take(), slots.take(), slots.take()]
+        #expect(taken == [true, true, false] && slots.takeLesson() == nil)
+        for _ in 1...4 { slots.countStream() }
+        #expect(!slots.take() && slots.takeLesson() == nil)
+        slots.countStream()
+        #expect(slots.takeReport() == 48 && slots.takeLesson() == .takesMore && slots.takeLesson() == nil)
+        taken = (0..<48).map { _ in slots.take() }
+        #expect(taken.allSatisfy { $0 } && !slots.take())
+        slots.noteEnd(afterStream: 5)
+        #expect(slots.takeLesson() == .endsAfter(3))
+    }
 }

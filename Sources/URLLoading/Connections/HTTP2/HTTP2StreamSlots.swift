@@ -42,34 +42,59 @@ final class HTTP2StreamSlots: Sendable {
         if isOpen.exchange(false, ordering: .sequentiallyConsistent) { hasReport.store(true, ordering: .releasing) }
     }
 
-    /// The most streams at a time, whatever the peer's SETTINGS say: its connections have ended after so many, with
-    /// others refused. Set before another task sees the connection.
-    func setMost(_ count: Int) {
-        most.store(max(1, count), ordering: .relaxed)
-        limit.store(min(limit.load(ordering: .relaxed), max(1, count)), ordering: .relaxed)
-    }
-    private let most = Atomic<Int>(.max)
-
-    /// Notes that the peer has ended the connection after a stream, and refused later ones.
-    func noteEnd(afterStream last: Int32) { endedAfter.store(max(1, (Int(last) + 1) / 2), ordering: .relaxed) }
-    private let endedAfter = Atomic<Int>(0)
-    /// The number of streams that the peer has processed before it refused others; nil if it has not.
-    var refusedAfter: Int? {
-        let count = endedAfter.load(ordering: .relaxed)
-        return count > 0 ? count : nil
-    }
-    /// Whether the connection has taken more streams than `setMost` allows at a time, by far.
-    var outlivesMost: Bool {
-        let most = most.load(ordering: .relaxed)
-        return most < .max && streamsBegun > 2 * most
-    }
-
     /// The peer's SETTINGS_MAX_CONCURRENT_STREAMS.
     func setLimit(_ count: Int) {
-        let new = max(0, min(count, 1 << 20, most.load(ordering: .relaxed)))
+        let announced = max(0, min(count, 1 << 20))
+        announcedLimit.store(announced, ordering: .relaxed)
+        let new = min(announced, learnedLimit.load(ordering: .relaxed))
         let old = limit.exchange(new, ordering: .relaxed)
         guard new > old else { return }
         added.add(new - old, ordering: .relaxed)
+        hasReport.store(true, ordering: .releasing)
+    }
+    private let announcedLimit = Atomic<Int>(100)
+
+    // MARK: Servers that end a connection after some streams
+
+    /// Limits the streams at a time, whatever the peer's SETTINGS say, because earlier connections to it have ended after
+    /// so many, with others refused. Called before another task sees the connection.
+    func limit(toLearned count: Int) {
+        learnedLimit.store(max(1, count), ordering: .relaxed)
+        limit.store(min(limit.load(ordering: .relaxed), max(1, count)), ordering: .relaxed)
+    }
+    private let learnedLimit = Atomic<Int>(.max)
+
+    /// Notes that the peer has ended the connection after a stream, and refused later ones.
+    func noteEnd(afterStream last: Int32) { lesson.store(max(1, (Int(last) + 1) / 2), ordering: .relaxed) }
+
+    /// What the connection has shown since the last call; nil for nothing new.
+    enum Lesson: Equatable {
+        /// The peer has ended the connection after so many streams, and refused others.
+        case endsAfter(Int)
+        /// The peer takes more streams than were learned.
+        case takesMore
+    }
+
+    func takeLesson() -> Lesson? {
+        switch lesson.exchange(0, ordering: .relaxed) {
+        case 0: nil
+        case Self.takesMore: .takesMore
+        case let count: .endsAfter(count)
+        }
+    }
+    private let lesson = Atomic<Int>(0)
+    private static let takesMore = -1
+
+    func countStream() {
+        let count = begun.add(1, ordering: .relaxed).newValue
+        let learned = learnedLimit.load(ordering: .relaxed)
+        if learned < .max, count > 2 * learned { liftLearnedLimit() }
+    }
+
+    private func liftLearnedLimit() {
+        learnedLimit.store(.max, ordering: .relaxed)
+        lesson.store(Self.takesMore, ordering: .relaxed)
+        setLimit(announcedLimit.load(ordering: .relaxed))
         hasReport.store(true, ordering: .releasing)
     }
 
@@ -77,7 +102,6 @@ final class HTTP2StreamSlots: Sendable {
     var takesTunnels: Bool { opensTunnels.load(ordering: .acquiring) }
     func setTakesTunnels(_ takes: Bool) { opensTunnels.store(takes, ordering: .releasing) }
 
-    func countStream() { begun.add(1, ordering: .relaxed) }
     /// The number of streams begun so far.
     var streamsBegun: Int { begun.load(ordering: .relaxed) }
 

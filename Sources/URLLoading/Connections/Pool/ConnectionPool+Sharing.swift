@@ -167,7 +167,7 @@ extension ConnectionPool {
 
     /// Adds a new shared connection; its maker has a slot on it.
     func share(_ connection: HTTP2Connection, isFirst: Bool) {
-        if let most = withSharing({ $0.mostStreams(connection.route) }) { connection.places.setMost(most) }
+        if let most = withSharing({ $0.mostStreams(connection.route) }) { connection.places.limit(toLearned: most) }
         _ = connection.places.take()
         connection.onChange = { [anchor] in anchor.owner?.changed($0, grownBy: $1) }
         connection.awaitSettings()
@@ -180,15 +180,14 @@ extension ConnectionPool {
 
     /// Handles a connection's report: it is retired, or has additional slots.
     func changed(_ connection: HTTP2Connection, grownBy count: Int) {
+        if let lesson = connection.places.takeLesson() {
+            let most = if case .endsAfter(let count) = lesson { count } else { nil as Int? }
+            withSharing { $0.noteMostStreams(most, connection.route) }
+        }
         guard connection.isRetired else {
             return wake(withSharing { $0.slotIsFree(connection, connection.route, count) })
         }
-        let (count, outlives) = (connection.places.refusedAfter, connection.places.outlivesMost)
-        wake(
-            withSharing { sharing in
-                if count != nil || outlives { sharing.noteMostStreams(count, connection.route) }
-                return sharing.remove(connection, connection.route)
-            })
+        wake(withSharing { $0.remove(connection, connection.route) })
         // Otherwise the last stream to end closes it.
         if connection.streamCount == 0 { connection.close() }
     }

@@ -168,7 +168,7 @@ struct SharedState<Connection: AnyObject & Sendable>: Sendable {
     /// The number of streams after which the route's server ends a connection, if it has refused streams beyond that.
     func mostStreams(_ route: Route) -> Int? { streamsTaken[route] }
 
-    /// - Parameter count: nil if a connection has lived longer.
+    /// - Parameter count: nil if a connection has taken more.
     mutating func noteMostStreams(_ count: Int?, _ route: Route) {
         if streamsTaken.count >= Self.maximumRemembered { streamsTaken.removeAll() }
         streamsTaken[route] = count
