@@ -50,6 +50,16 @@ private func hold(_ begun: DispatchSemaphore, _ end: DispatchSemaphore) {
     end.signal()
 }
 
+/// Blocks the calling thread until async work has ended.
+private func wait(for work: @escaping @Sendable () async -> Void) {
+    let done = DispatchSemaphore(value: 0)
+    Task.detached {
+        await work()
+        done.signal()
+    }
+    done.wait()
+}
+
 private func expect(_ isSo: Bool, _ what: String) {
     guard !isSo else { return }
     FileHandle.standardError.write(Data("\(what)\n".utf8))
@@ -195,12 +205,7 @@ private func modernLoad() {
     // The time after which a debug build reports the blocked pool, and more.
     Thread.sleep(forTimeInterval: 4)
     end.signal()
-    let done = DispatchSemaphore(value: 0)
-    Task.detached {
-        _ = try? await task.value
-        done.signal()
-    }
-    done.wait()
+    wait { _ = try? await task.value }
 }
 
 /// A task whose body is not read; a debug build says so after five seconds.
@@ -208,12 +213,7 @@ private func unreadBody() {
     let session = Session(.ephemeral)
     let task = session.dataTask(from: origin.appendingPathComponent("large"))
     task.resume()
-    let done = DispatchSemaphore(value: 0)
-    Task.detached {
-        _ = try? await task.response
-        done.signal()
-    }
-    done.wait()
+    wait { _ = try? await task.response }
     Thread.sleep(forTimeInterval: 7)
     task.cancel()
 }

@@ -114,8 +114,8 @@ open class HTTPURLResponse: URLResponse, @unchecked Sendable {
 }
 
 extension Headers {
-    /// Creates the fields of a configuration. Of names that differ only in case, the first in alphabetical order counts.
-    /// Content-Length and Transfer-Encoding are left out, because they belong to the body of a single request.
+    /// Creates the fields of a configuration. Of names that differ only in case, the first in alphabetical order
+    /// counts. Content-Length and Transfer-Encoding are left out, because they belong to the body of a single request.
     init(_ additional: [AnyHashable: Any]) {
         self.init()
         let texts = additional.map { (name: "\($0.key.base)", value: "\($0.value)") }

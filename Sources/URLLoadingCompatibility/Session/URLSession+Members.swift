@@ -66,8 +66,8 @@ extension URLSession {
         }
     }
 
-    /// The tasks that are neither over nor cancelled, in the order of their creation. A cancelled task is a member until
-    /// its last call was made.
+    /// The tasks that are neither over nor cancelled, in the order of their creation. A cancelled task is a member
+    /// until its last call was made.
     final var currentTasks: [URLSessionTask] {
         let tasks = members.withLock { $0.tasks }
         return tasks.sorted { $0.key < $1.key }.map(\.value).filter { [.running, .suspended].contains($0.state) }

@@ -259,8 +259,8 @@ open class URLSession: NSObject, @unchecked Sendable {
         makeStream(hostname, port)
     }
 
-    /// Passes all tasks that are neither over nor cancelled to a closure, on the ``delegateQueue``. A background session
-    /// answers when it has the tasks of earlier programs.
+    /// Passes all tasks that are neither over nor cancelled to a closure, on the ``delegateQueue``. A background
+    /// session answers when it has the tasks of earlier programs.
     open func getAllTasks(completionHandler: @escaping @Sendable ([URLSessionTask]) -> Void) {
         whenAdopted { [self] in
             let tasks = currentTasks

@@ -129,8 +129,8 @@ open class URLCache: NSObject, @unchecked Sendable {
 
     /// The bytes in use in memory.
     open var currentMemoryUsage: Int { core.memoryUsage }
-    /// The bytes of the responses stored on disk, which ``diskCapacity`` limits. The database's log, of up to 4.3 MB, is
-    /// not included.
+    /// The bytes of the responses stored on disk, which ``diskCapacity`` limits. The database's log, of up to 4.3 MB,
+    /// is not included.
     open var currentDiskUsage: Int { Int(clamping: core.diskUsage) }
 }
 

@@ -87,10 +87,9 @@ extension HTTP1Codec {
         let repair = try HTTP1HeadRepair(head)
         guard !repair.violations.isEmpty else { throw violation }
         mustClose = true
-        let event = try repair.bytes.withUnsafeBytes { bytes in
+        return try repair.bytes.withUnsafeBytes { bytes in
             Result { () throws(WireViolation) in try receiveResponse(bytes, 0..<bytes.count, lines, repair) }
         }.get()
-        return event
     }
 
     private mutating func receiveResponse(

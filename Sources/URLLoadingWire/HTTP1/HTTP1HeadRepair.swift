@@ -102,8 +102,8 @@ struct HTTP1HeadRepair {
         bytes += text + [.cr, .lf]
     }
 
-    /// Adds a field. Returns false if the line is left out: its name is no token, and a name that is repaired by a guess
-    /// could be another field's (RFC 9110 §5.1).
+    /// Adds a field. Returns false if the line is left out: its name is no token, and a name that is repaired by a
+    /// guess could be another field's (RFC 9110 §5.1).
     private mutating func addField(_ line: Range<Int>) throws(WireViolation) -> Bool {
         guard let colon = input[line].firstIndex(of: UInt8(ascii: ":")) else {
             note(.malformedFieldName, "RFC 9112 5")
@@ -135,8 +135,8 @@ struct HTTP1HeadRepair {
         fields[last].value += input[value]
     }
 
-    /// Puts a space in the place of each control character (RFC 9110 §5.5). A cookie with one is left out by the parser,
-    /// or before it.
+    /// Puts a space in the place of each control character (RFC 9110 §5.5). A cookie with one is left out: with NUL here,
+    /// with any other by the parser.
     private mutating func cleanValue(_ index: Int) throws(WireViolation) {
         guard fields[index].value.contains(where: Self.replacesControl) else { return }
         guard !fields[index].isStrict else { throw .remote(.malformedFieldValue, "RFC 9110 5.5") }

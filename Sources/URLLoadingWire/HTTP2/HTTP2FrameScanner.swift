@@ -37,8 +37,8 @@ struct HTTP2FrameScanner {
         late = min(late + Int(window) + Self.leastCost, max(Self.maximumLate, 2 * Int(limits.connectionWindow)))
     }
 
-    /// The minimum cost of a late frame, so that many small frames cannot pass as late, and the limit of the sum, unless
-    /// the connection's window is larger.
+    /// The minimum cost of a late frame, so that many small frames cannot pass as late, and the least limit of the sum.
+    /// With a larger window of the connection the limit is twice that window.
     private static let leastCost = 512
     private static let maximumLate = 64 << 20
 

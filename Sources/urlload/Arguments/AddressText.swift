@@ -15,7 +15,7 @@ enum AddressText {
     /// Removes white space around an address, and the dot segments of its path unless `keepsPath` (RFC 3986 §5.2.4):
     /// the text of an address comes from people, and curl, wget and browsers do the same with it.
     static func cleaned(_ text: String, keepsPath: Bool) -> String {
-        let text = String(text.drop { $0.isWhitespace }.reversed().drop { $0.isWhitespace }.reversed())
+        let text = trimmed(text)
         guard !keepsPath, !text.lowercased().hasPrefix("data:"), !text.hasPrefix("/") else { return text }
         let authority = text.firstRange(of: "://")?.upperBound ?? text.startIndex
         guard let start = text[authority...].firstIndex(where: { "/?#".contains($0) }), text[start] == "/" else {
@@ -24,6 +24,11 @@ enum AddressText {
         let end = text[start...].firstIndex { "?#".contains($0) } ?? text.endIndex
         let path = URIReference.removingDotSegments(Array(text[start..<end].utf8)[...])
         return text[..<start] + String(decoding: path, as: UTF8.self) + text[end...]
+    }
+
+    /// Returns text without white space around it.
+    static func trimmed(_ text: some StringProtocol) -> String {
+        String(text.drop { $0.isWhitespace }.reversed().drop { $0.isWhitespace }.reversed())
     }
 
     /// True if the text has a scheme. `host:port` looks like one, so only `data:` and `file:` count without `//`.

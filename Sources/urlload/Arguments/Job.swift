@@ -48,9 +48,8 @@ struct Job: Sendable {
         var urls: [String] = []
         for path in options.saving.inputLists {
             let text = String(decoding: try InputFile.all(path), as: UTF8.self)
-            urls += text.split(whereSeparator: \.isNewline).map {
-                String($0.drop { $0.isWhitespace }.reversed().drop { $0.isWhitespace }.reversed())
-            }.filter { !$0.isEmpty && !$0.hasPrefix("#") }
+            urls += text.split(whereSeparator: \.isNewline).map { AddressText.trimmed($0) }
+                .filter { !$0.isEmpty && !$0.hasPrefix("#") }
         }
         return urls
     }

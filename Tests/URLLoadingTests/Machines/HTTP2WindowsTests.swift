@@ -141,10 +141,9 @@ import Testing
     @Test("a tunnel's window grows by what its reader takes only") func tunnels() {
         var windows = windows(roundTrip: 150)
         var window = HTTP2Windows.Window(windows.limits)
-        window.isTunnel = true
-        _ = windows.take(window.size, of: &window, held: 0, streamCount: 1, now: 0)
+        _ = windows.take(window.size, of: &window, isTunnel: true, held: 0, streamCount: 1, now: 0)
         #expect(window.size == Self.initial)
-        _ = windows.take(window.size, of: &window, held: 0, streamCount: 1, now: 100_000_000)
+        _ = windows.take(window.size, of: &window, isTunnel: true, held: 0, streamCount: 1, now: 100_000_000)
         #expect(window.size == 2 * Self.initial)
     }
 }

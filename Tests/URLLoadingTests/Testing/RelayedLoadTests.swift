@@ -131,6 +131,21 @@ struct RelayedLoadTests {
         try await withHTTP2TestServer(.init(tls: tls)) { try await use($0, configuration) }
     }
 
+    /// A server of ftp, in the clear or with TLS by request, and the configuration of its clients.
+    static func withFTP(
+        _ isSecure: Bool, _ use: (FTPTestServer, Configuration) async throws -> Void
+    ) async throws {
+        let authority = try TestCertificateAuthority(commonName: "Test root")
+        let options =
+            isSecure
+            ? FTPTestServer.Configuration(tls: .init(try authority.issue()), security: .requiresExplicit) : .init()
+        let configuration = Configuration.ephemeral.with {
+            $0.tls.trustRoots = .pem(String(decoding: authority.pem, as: UTF8.self))
+            if isSecure { $0.ftp.security = .explicit }
+        }
+        try await withFTPTestServer(options) { try await use($0, configuration) }
+    }
+
     @Test(
         "WebSocket, in the clear and over TLS", arguments: Network.all, [nil, Configuration.TLS.Version.tls12, .tls13])
     func webSocket(network: Network, version: Configuration.TLS.Version?) async throws {
@@ -162,15 +177,7 @@ struct RelayedLoadTests {
 
     @Test("ftp: the control connection, in the clear and over TLS", arguments: Network.all, [false, true])
     func ftp(network: Network, isSecure: Bool) async throws {
-        let authority = try TestCertificateAuthority(commonName: "Test root")
-        let options =
-            isSecure
-            ? FTPTestServer.Configuration(tls: .init(try authority.issue()), security: .requiresExplicit) : .init()
-        let configuration = Configuration.ephemeral.with {
-            $0.tls.trustRoots = .pem(String(decoding: authority.pem, as: UTF8.self))
-            if isSecure { $0.ftp.security = .explicit }
-        }
-        try await withFTPTestServer(options) { server in
+        try await Self.withFTP(isSecure) { server, configuration in
             server.put("a.txt", Data(Self.body))
             try await withNetworkRelay(to: server.url(), network.conditions) { relay in
                 try await withSession(Self.timeless(configuration)) { session in

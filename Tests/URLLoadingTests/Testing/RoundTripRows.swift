@@ -154,30 +154,22 @@ struct RoundTripRows {
         "Basic and Digest take a round trip for the challenge, once for a session",
         arguments: [Gate.Kind.basic, .digest("SHA-256", qop: "auth")])
     func challenges(kind: Gate.Kind) async throws {
-        try await withGate(Gate([kind])) { origin in
-            try await expectRoundTrips(to: origin.url(), [3, 4]) { relay, note in
-                let session = Session(.ephemeral, decisions: .challenged(ChallengeLog()) { _ in .use(Self.ada) })
-                for path in ["/a", "/b"] {
-                    try await session.expect(relay.url(path), "in")
-                    note()
-                }
-                await expectEmpty(session)
-            }
-        }
+        try await withGate(Gate([kind])) { try await expectLogin(at: $0, [3, 4], "in") }
     }
 
     @Test("NTLM takes one for the challenge, a connect, and one for each of its two messages, once for a login")
     func ntlm() async throws {
-        let gate = NTLMGate()
-        try await withGate(gate) { origin in
-            try await expectRoundTrips(to: origin.url(), [5, 6]) { relay, note in
-                let session = Session(.ephemeral, decisions: .challenged(ChallengeLog()) { _ in .use(Self.ada) })
-                for path in ["/a", "/b"] {
-                    try await session.expect(relay.url(path), "ada 0")
-                    note()
-                }
-                await expectEmpty(session)
+        try await withGate(NTLMGate()) { try await expectLogin(at: $0, [5, 6], "ada 0") }
+    }
+
+    private func expectLogin(at origin: HTTPTestServer, _ expected: [Int], _ body: String) async throws {
+        try await expectRoundTrips(to: origin.url(), expected) { relay, note in
+            let session = Session(.ephemeral, decisions: .challenged(ChallengeLog()) { _ in .use(Self.ada) })
+            for path in ["/a", "/b"] {
+                try await session.expect(relay.url(path), body)
+                note()
             }
+            await expectEmpty(session)
         }
     }
 
@@ -272,15 +264,7 @@ struct RoundTripRows {
 
     @Test("ftp: the greeting, the login, and what a file takes on the control connection", arguments: [false, true])
     func ftp(isSecure: Bool) async throws {
-        let authority = try TestCertificateAuthority(commonName: "Test root")
-        let options =
-            isSecure
-            ? FTPTestServer.Configuration(tls: .init(try authority.issue()), security: .requiresExplicit) : .init()
-        let configuration = Configuration.ephemeral.with {
-            $0.tls.trustRoots = .pem(String(decoding: authority.pem, as: UTF8.self))
-            if isSecure { $0.ftp.security = .explicit }
-        }
-        try await withFTPTestServer(options) { server in
+        try await RelayedLoadTests.withFTP(isSecure) { server, configuration in
             server.put("a.txt", Data("here".utf8))
             try await expectRoundTrips(
                 to: server.url(), isSecure ? [15, 19] : [11, 15], path: "/a.txt", configuration)

@@ -76,7 +76,8 @@ struct HTTP2State: @unchecked Sendable {
         var mustFlush = false
         if used > 0, !stream.isOver, !stream.isComplete {
             let size = windows.take(
-                used, of: &stream.window, held: stream.inbox.dataCount, streamCount: streams.count, now: now())
+                used, of: &stream.window, isTunnel: stream.isTunnel, held: stream.inbox.dataCount,
+                streamCount: streams.count, now: now())
             if let size { codec.resizeWindow(stream.number, to: Int32(clamping: size)) }
             codec.consumed(used, on: stream.number)
             (mustFlush, writing.hasUnwritten) = (true, true)
@@ -153,7 +154,6 @@ struct HTTP2State: @unchecked Sendable {
     /// - Parameter startReader: called for the first tunnel.
     mutating func beginTunnel(_ stream: HTTP2Stream, startReader: () -> (StopToken, PollSlot)) {
         stream.isTunnel = true
-        stream.window.isTunnel = true
         if case .open(let count, let reader, let slot) = tunnels {
             tunnels = .open(count: count + 1, reader: reader, slot: slot)
         } else {

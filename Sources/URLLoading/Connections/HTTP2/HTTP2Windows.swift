@@ -36,10 +36,6 @@ struct HTTP2Windows {
         fileprivate var taken = 0
         fileprivate var roundBegan: Int64?
 
-        /// Whether the stream carries messages of another protocol. Its reader may stop at any time, so its window grows
-        /// only with what the reader takes.
-        var isTunnel = false
-
         init(_ limits: Limits) { size = limits.initial }
     }
 
@@ -89,10 +85,14 @@ struct HTTP2Windows {
     /// - Parameters:
     ///   - count: the bytes taken, at least 1.
     ///   - held: the bytes that had arrived and not been read.
+    ///   - isTunnel: whether the stream carries messages of another protocol. Its reader may stop at any time, so its
+    ///     window only grows with what the reader takes.
     ///   - streamCount: the number of open streams, this one included.
-    mutating func take(_ count: Int, of window: inout Window, held: Int, streamCount: Int, now: Int64) -> Int? {
+    mutating func take(
+        _ count: Int, of window: inout Window, isTunnel: Bool = false, held: Int, streamCount: Int, now: Int64
+    ) -> Int? {
         let share = max(limits.initial, min(limits.stream, limits.connection / max(1, streamCount)))
-        let wanted = wantedSize(&window, count, held: held, now: now)
+        let wanted = wantedSize(&window, count, isTunnel: isTunnel, held: held, now: now)
         // A window of twice the share is kept: the number of streams changes all the time.
         let size = wanted > window.size ? min(wanted, max(share, window.size)) : min(wanted, 2 * share)
         guard size != window.size, budget.change(window.size - limits.initial, to: size - limits.initial) else {
@@ -102,13 +102,15 @@ struct HTTP2Windows {
         return size
     }
 
-    private func wantedSize(_ window: inout Window, _ count: Int, held: Int, now: Int64) -> Int {
+    private func wantedSize(
+        _ window: inout Window, _ count: Int, isTunnel: Bool, held: Int, now: Int64
+    ) -> Int {
         window.taken += count
         guard let began = window.roundBegan else {
             // Less than the whole window may be what a reader takes before it stops.
             guard window.taken >= window.size else { return window.size }
             (window.roundBegan, window.taken) = (now, 0)
-            return window.isTunnel ? window.size : min(max(window.size, pathSize), limits.stream)
+            return isTunnel ? window.size : min(max(window.size, pathSize), limits.stream)
         }
         let round = max(roundTrip ?? 0, Self.shortestRound)
         // Half of a window within less than a round trip is enough to know.

@@ -196,12 +196,9 @@ final class HTTP1Connection: @unchecked Sendable {
         switch event {
         case .response(let head)?:
             traffic.isInBody = true
-            if !head.violations.isEmpty { tap(head.violations) }
-        case .informational(let head)? where !head.violations.isEmpty: tap(head.violations)
-        default: break
-        }
-        switch event {
-        case .informational? where record != nil:
+            tap(head.violations)
+        case .informational(let head)?:
+            tap(head.violations)
             record?.clear(.responseStart)
             if !unread.isEmpty { record?.mark(.responseStart) }
         default: break
@@ -388,8 +385,8 @@ final class HTTP1Connection: @unchecked Sendable {
 
     /// Returns room after the unread bytes. A buffer that a delivered chunk refers to is not reused; only unconsumed
     /// bytes are copied.
-    /// Returns a buffer of this size; a smaller one if the large buffers of the process use up their memory. Whatever
-    /// is unread fits.
+    /// Returns a buffer of this size; a smaller one if the large buffers of the process use up their memory. The
+    /// unread bytes fit.
     private func buffer(capacity needed: Int) -> ChunkStorage {
         if needed == Self.smallestBuffer { return ReadBuffers.small.take() }
         if let large = MemoryBudget.reading.buffer(capacity: needed) { return large }

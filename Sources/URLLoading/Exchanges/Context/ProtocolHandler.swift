@@ -105,14 +105,14 @@ public struct ProtocolClient: Sendable {
         ///     return headers
         /// }
         /// ```
-        /// The library repeats a request without calling its handlers again: under a retry policy, on a new connection in
-        /// place of one that the server had closed, on another connection after a 421, without `Expect` after a 417, and
-        /// after a challenge.
+        /// The library repeats a request without calling its handlers again: under a retry policy, on a new connection
+        /// in place of one that the server had closed, on another connection after a 421, without `Expect` after a 417,
+        /// and after a challenge.
         /// - Parameter fields: called once before the request is forwarded, and once before each repetition; if several
         ///   handlers forward in this way, theirs in the order of the handlers. Given the request with the fields of an
         ///   earlier attempt; returns all fields of the next one.
-        /// - Throws: the errors of ``load(_:)``, and those of `fields` in the first attempt. In a repetition they end the
-        ///   load as errors of the handler do.
+        /// - Throws: the errors of ``load(_:)``, and those of `fields` in the first attempt. In a repetition they end
+        ///   the   load as errors of the handler do.
         public func load(
             _ request: Request, fieldsOfEachAttempt fields: @escaping @Sendable (Request) async throws -> Headers
         ) async throws -> ProtocolResponse {

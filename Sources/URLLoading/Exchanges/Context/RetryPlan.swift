@@ -38,10 +38,11 @@ struct RetryPlan {
 
     /// Returns whether to repeat the request. If a peer closes an idle connection while a request is sent on it, the
     /// request was not answered, and is repeated once on a new connection (RFC 9112 §9.3.1).
-    /// - Parameter refusal: the request may be repeated whatever its method: as long as the server processes others, and
-    ///   otherwise a limited number of times.
+    /// - Parameter refusal: the request may be repeated whatever its method: as long as the server processes others,
+    ///   and otherwise a limited number of times.
     mutating func retry(after error: LoadError, isStale: Bool, refusal: Refusal? = nil) -> Bool {
         if let refusal, refusal == .amongResponses || refusals < Self.maximumRefusals {
+            // The count begins anew with each sign of progress.
             refusals = refusal == .amongResponses ? 1 : refusals + 1
             return true
         }

@@ -9,7 +9,8 @@ enum RedirectPlan {
     /// Not a redirect, or one whose Location is missing or empty: the response is the result.
     case deliver
     case follow(Request)
-    /// The redirect must not be followed. The decision is called nevertheless, because it may take the response as it is.
+    /// The redirect must not be followed. The decision is called nevertheless, because it may take the response as the
+    /// result.
     case refuse(LoadError, Request)
 
     @inline(never)  // Inlined, it would enlarge the stack frame of every load.

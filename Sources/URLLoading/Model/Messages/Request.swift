@@ -14,8 +14,8 @@ import URLLoadingWire
 /// Keep a request that is used often: its URL is parsed once.
 public struct Request: Sendable {
     /// The absolute URL. It is validated when the request is loaded, and sent as it is: dot segments in its path
-    /// (`/a/../b`) are kept, as a server may give them a meaning. Those of a redirect's Location are removed, as RFC 3986
-    /// §5.2.4 says.
+    /// (`/a/../b`) are kept, as a server may give them a meaning. Those of a redirect's Location are removed (RFC 3986
+    /// §5.2.4).
     public var url: URL {
         get { storage.url }
         set { mutable.url = newValue }

@@ -189,15 +189,15 @@ public struct Configuration: Sendable {
 
     /// How responses that break rules of HTTP are read.
     public enum Strictness: String, Sendable, Hashable, CaseIterable {
-        /// A response that has one reading by the precedence of the RFCs is read that way, most often as curl and browsers
-        /// do, and nothing follows it on its connection of HTTP/1. ``HTTPHead/violations`` names what was tolerated.
+        /// A response that has one reading by the precedence of the RFCs is read that way, most often as curl and
+        /// browsers do, and nothing follows it on its connection of HTTP/1. ``HTTPHead/violations`` names what was tolerated.
         case tolerant
         /// It ends the load with the reason that names the fault, such as ``LoadError/Reason/bareLineFeed``.
         case strict
     }
 
-    /// How responses that break rules of HTTP are read; ``Strictness/tolerant`` by default. Responses without a reading,
-    /// such as two lengths that differ, are refused in any case.
+    /// How responses that break rules of HTTP are read; ``Strictness/tolerant`` by default. Responses without a
+    /// reading, such as one with two different lengths, are refused in any case.
     public var strictness = Strictness.tolerant
 
     // MARK: Limits
