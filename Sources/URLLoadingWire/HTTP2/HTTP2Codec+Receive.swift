@@ -58,10 +58,11 @@ extension HTTP2Codec {
         guard let inputBase else { return }
         let start = UnsafeRawPointer(bytes) - inputBase
         // The stream is gone, so its data is released at once.
-        guard streams[stream] != nil else {
+        guard let state = streams[stream] else {
             arrived(count)
             return
         }
+        state.unreadCount += count
         add(.data(stream, start..<start + count))
     }
 

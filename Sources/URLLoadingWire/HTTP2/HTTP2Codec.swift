@@ -243,7 +243,7 @@ package final class HTTP2Codec {
 
     /// Allows for frames that arrive on a stream that was reset while the peer was sending.
     func allowLateFrames(_ state: HTTP2StreamState) {
-        scanner.ended(window: state.window ?? limits.streamWindow, limits)
+        scanner.ended(window: state.largestWindow ?? limits.streamWindow, limits)
     }
 
     /// Removes the state of a stream that has ended by itself.
@@ -255,14 +255,29 @@ package final class HTTP2Codec {
     /// send on other streams.
     package func arrived(_ count: Int) { nghttp2_session_consume_connection(session, count) }
 
-    /// Returns stream flow-control credit for data that the stream's reader has taken.
-    package func consumed(_ count: Int, on stream: Int32) { nghttp2_session_consume_stream(session, stream, count) }
+    /// Returns stream flow-control credit for data that the stream's reader has taken, and for padding, once it is an
+    /// eighth of the window, or half of a small one. nghttp2 would withhold up to half of any window, and the peer would
+    /// have only the other half for each round trip.
+    package func consumed(_ count: Int, on stream: Int32) {
+        guard let state = streams[stream] else { return }
+        state.unreadCount -= count
+        // What was received without credit, less by what the window has lost.
+        let received = Int(nghttp2_session_get_stream_effective_recv_data_length(session, stream))
+        let credit = received - state.unreadCount
+        let window = Int(state.window ?? limits.streamWindow)
+        guard credit > 0, credit >= min(window / 2, max(window / 8, Self.leastCredit)) else { return }
+        nghttp2_submit_window_update(session, 0, stream, Int32(clamping: credit))
+    }
+
+    /// The least credit that is worth a frame in a window that is large enough for others.
+    private static let leastCredit = 128 << 10
 
     /// Changes the window of a stream. A larger one is announced with the next output; for a smaller one, credit is
     /// held back as its data is consumed.
     package func resizeWindow(_ stream: Int32, to window: Int32) {
         guard let state = streams[stream] else { return }
-        state.window = max(state.window ?? limits.streamWindow, window)
+        state.window = window
+        state.largestWindow = max(state.largestWindow ?? limits.streamWindow, window)
         _ = nghttp2_session_set_local_window_size(session, 0, stream, window)
     }
 
@@ -289,8 +304,11 @@ final class HTTP2StreamState {
     let sizeOfHead: Int
     var informationalCount = 0
     var hasHead = false
-    /// The largest receive window that the stream has had, once it was changed.
+    /// The receive window, and the largest one that the stream has had, once it was changed.
     var window: Int32?
+    var largestWindow: Int32?
+    /// The bytes of the body that the stream's reader has not taken.
+    var unreadCount = 0
     /// The reason for which the codec ended the stream.
     var violation: WireViolation?
 
