@@ -186,6 +186,9 @@ let package = Package(
             dependencies: ["URLLoadingCompatibility"],
             path: "Tests/ClassicPrograms",
             swiftSettings: [.swiftLanguageMode(.v5), .define("CLASSIC_LAYER")]),
+        // Relays in front of the servers of the integration tests: script/test --far.
+        .executableTarget(
+            name: "FarProgram", dependencies: ["URLLoadingTesting"], path: "Tests/Far", swiftSettings: strict),
         .testTarget(
             name: "IntegrationTests",
             dependencies: [

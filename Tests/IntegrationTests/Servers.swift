@@ -14,6 +14,9 @@ enum Servers {
     /// True in `script/test --long`.
     static let isLong = getenv("URLLOADING_LONG") != nil
 
+    /// True in `script/test --far`: the URLs are those of relays, and what a server says of its own URL is not.
+    static let isFar = getenv("URLLOADING_NEAR_NGINX") != nil
+
     /// The sanitizer that this build has, by its name in `-sanitize=`.
     static let sanitizer: String? = {
         #if URLLOADING_THREAD_SANITIZER
@@ -44,7 +47,9 @@ enum Servers {
         let addresses = (try? String(contentsOfFile: "/proc/net/if_inet6", encoding: .utf8)) ?? ""
         let loopback = String(repeating: "0", count: 31) + "1 "
         guard addresses.split(separator: "\n").contains(where: { $0.hasPrefix(loopback) }) else { return nil }
-        let url = try url(server, path)
+        // Relays of `script/test --far` listen on 127.0.0.1 only.
+        let near = getenv("URLLOADING_NEAR_" + server).map { String(cString: $0) + path }
+        let url = try near.flatMap { URL(string: $0) } ?? url(server, path)
         return URL(string: "\(url.scheme ?? "")://[::1]:\(url.port ?? 0)\(path)")
     }
 

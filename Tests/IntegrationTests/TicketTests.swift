@@ -4,6 +4,7 @@ import Foundation
 import Glibc
 import Testing
 import URLLoadingTestSupport
+import URLLoadingTesting
 
 /// Kerberos with MIT's library and Apache: a process with its own ticket cache, because the library reads the
 /// environment.
@@ -42,6 +43,19 @@ struct TicketTests {
                 "\(result.text.prefix(400)) \(result.errors)")
             // The head of the first challenge, and of no other.
             #expect(result.text.components(separatedBy: " 401").count == 2)
+        }
+    }
+
+    @Test func `A ticket takes a challenge and a connection of its own once, and no round trip after them`()
+        async throws
+    {
+        let server = try #require(URL(string: try Self.named("APACHE", "/")))
+        try await withNetworkRelay(to: server) { relay in
+            let target = relay.url("/ticket/1k.txt").absoluteString
+            let first = try await load("alice", [target])
+            #expect(first.code == 0 && relay.connections.map(\.roundTrips) == [2, 2], "\(first.errors)")
+            let both = try await load("alice", [target, target])
+            #expect(both.code == 0 && relay.connections.map(\.roundTrips) == [2, 2, 2, 3], "\(both.errors)")
         }
     }
 

@@ -2,7 +2,8 @@
 
 import Synchronization
 import Testing
-import URLLoadingIO
+
+@testable import URLLoadingIO
 
 /// A thread that polls the kernel inline must not take the wake-ups of the poller's thread: the timers of the tasks
 /// below would wait for the next event, and while all of them sleep there is none.
@@ -42,4 +43,29 @@ import URLLoadingIO
             if serves { try await Poller.shared.sleep(until: Poller.now() + 50_000, token) }
         }
     }
+
+    #if DEBUG
+    @Test(
+        "A long wait beside data that no notification tells of is found", arguments: ["lost", "noted", "read", "brief"])
+    func lostWakeUps(_ kind: String) async throws {
+        let listener = try SocketListener(.ipv4((127, 0, 0, 1), port: 0))
+        defer { listener.close() }
+        let near = try await SocketTransport.connect(to: listener.address, StopToken())
+        let far = try await listener.accept(StopToken())
+        try await send([1], on: far)
+        try await SocketTests.settle()
+        switch kind {
+        // A reader takes the notification, and reads from somewhere else.
+        case "lost", "brief": _ = near.slot.beginRead()
+        case "read":
+            var byte: UInt8 = 0
+            let progress = try withUnsafeMutableBytes(of: &byte) { bytes throws in try near.read(into: bytes) }
+            #expect(progress == .moved(1))
+        default: break
+        }
+        let start = Poller.now() - (kind == "brief" ? 0 : LostWakeUp.leastWait)
+        #expect(LostWakeUp.isLost(at: near.slot, waitingSince: start) == (kind == "lost"))
+        withExtendedLifetime(far) {}
+    }
+    #endif
 }

@@ -226,6 +226,8 @@ void csys_at_exit(void (*work)(void));
 
 /// Writes a line to the standard error, in one piece.
 void csys_write_error(const char *line);
+/// Appends a line, which ends with a newline, to a file that other processes append to as well.
+void csys_append_line(const char *path, const char *line);
 
 /// Returns a variable of the environment, or null.
 const char *csys_environment(const char *name);

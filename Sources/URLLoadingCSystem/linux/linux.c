@@ -487,6 +487,14 @@ void csys_write_error(const char *line) {
     (void)written;
 }
 
+void csys_append_line(const char *path, const char *line) {
+    int descriptor = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+    if (descriptor < 0) return;
+    ssize_t written = write(descriptor, line, strlen(line));
+    (void)written;
+    close(descriptor);
+}
+
 typedef struct {
     pid_t process;
     void (*work)(void);

@@ -116,10 +116,7 @@ package final class Poller: Sendable {
         token.beginIdle()
         let isAlone = waiting.add(1, ordering: .relaxed).oldValue == 0 && interest == .read
         let start = isAlone ? csys_now() : 0
-        switch interest {
-        case .read: await slot.readable.pass()
-        case .write: await slot.writable.pass()
-        }
+        await pass(slot, interest)
         waiting.subtract(1, ordering: .relaxed)
         if isAlone { slot.brief.note(isQuick: csys_now() - start < BriefWait.longest) }
         token.endIdle()
@@ -144,13 +141,26 @@ package final class Poller: Sendable {
         slot.waitsLocally.store(start == nil, ordering: .relaxed)
         if let start { token.beginIdle(since: start) }
         waiting.add(1, ordering: .relaxed)
-        switch interest {
-        case .read: await slot.readable.pass()
-        case .write: await slot.writable.pass()
-        }
+        await pass(slot, interest)
         waiting.subtract(1, ordering: .relaxed)
         if start != nil { token.endIdle() }
         slot.waitsLocally.store(false, ordering: .relaxed)
+    }
+
+    /// Inlined: a frame of its own would be allocated for each wait.
+    @inline(__always)
+    private func pass(_ slot: PollSlot, _ interest: PollSlot.Interest) async {
+        switch interest {
+        case .read:
+            #if DEBUG
+            let start = csys_now()
+            await slot.readable.pass()
+            LostWakeUp.look(at: slot, waitingSince: start)
+            #else
+            await slot.readable.pass()
+            #endif
+        case .write: await slot.writable.pass()
+        }
     }
 
     /// Waits on a slot that belongs to no socket: for a slot of the pool, a name lookup, a timer. The wait does not
