@@ -224,6 +224,7 @@ struct Attempt: Sendable {
             if let seconds = Self.retryAfter(response) {
                 return .delayed(status: response.http?.status.code ?? 0, seconds: seconds)
             }
+            if transfer.order.requiresSuccess { try response.requireSuccess() }
             return .answer([UInt8](data.prefix(Self.maximumAnswerSize)), TransferResponse(response))
         } catch {
             if error.reason == .uploadNotFound || error.reason == .invalidUploadToken, token != nil { return .anew }

@@ -73,6 +73,7 @@ struct ArgumentParser {
         guard let rule = try table.rule(long: name) else {
             if name.hasPrefix("no-"), let rule = try table.rule(long: String(name.dropFirst(3))), let undo = rule.undo {
                 if value != nil { throw UsageError("--\(name) takes no value") }
+                options.given.removeAll { $0 == rule.long }
                 return try undo(&options, "")
             }
             throw UsageError(table.unknown("--\(name)"))
@@ -110,7 +111,7 @@ struct ArgumentParser {
 
     private mutating func perform(_ rule: OptionRule, _ value: String) throws(UsageError) {
         try rule.apply(&options, value)
-        if options.startsNext { try finish() }
+        if options.startsNext { try finish() } else { options.given.append(rule.long) }
         if let path = options.configFile {
             options.configFile = nil
             try read(config: path, mustExist: true)

@@ -184,6 +184,8 @@ struct Options: Sendable {
     var measures: Bool { printsSummary || writeOut != nil || drawsWaterfall || reportFile != nil }
 
     // State of the parser.
+    /// The long names of the options that were given, without those that were undone by `--no-NAME`.
+    var given: [String] = []
     var startsNext = false
     var configFile: String?
 

@@ -20,8 +20,9 @@ enum BackgroundCommand {
 
         get and put return once the agent has the transfers on its disk, and print their ids. Transfers
         continue when this command has ended, and, where doctor says so, after a logout or a reboot. The options are
-        those of urlload that concern a request (-o, -O, -H, -X, -u, -m, -k …): urlload --help lists them. Without -o
-        a download is named after its URL. A result stays listed until watch has printed it.
+        those of urlload that concern a request or its file (-o, -O, -f, -H, -X, -u, -m, -k …): urlload --help lists
+        them; an option that the agent cannot apply is refused. Without -o a download is named after its URL. A result
+        stays listed until watch has printed it.
         Exit code 0; 22 if no transfer has the id; 7 if there is no agent; that of the first failed transfer for watch.
 
         """
@@ -110,6 +111,7 @@ enum BackgroundCommand {
         if groups.contains(where: \.wantsHelp) { return print(usage) }
         var code = ExitCode.done
         for var options in groups {
+            if let problem = BackgroundUse.problem(options) { return wrong(problem) }
             if let mistake = LoadCommand.askForPasswords(&options) { return wrong(mistake) }
             if !isUpload, options.outputs.isEmpty { options.saving.namesAll = true }
             let jobs: [Job]
@@ -121,6 +123,10 @@ enum BackgroundCommand {
             guard !isUpload || jobs.allSatisfy({ $0.options.upload != nil }) else {
                 return wrong("bg put sends a file: -T FILE")
             }
+            do throws(OutputError) { try makeFolders(jobs) } catch {
+                try? FileDescriptor.standardError.write("urlload: \(error.words)\n")
+                return error.code
+            }
             do throws(LoadError) {
                 try await submit(jobs, options)
             } catch  where error.reason == .backgroundSessionInUse {
@@ -129,6 +135,12 @@ enum BackgroundCommand {
             } catch { code = failed(error) }
         }
         return code
+    }
+
+    private static func makeFolders(_ jobs: [Job]) throws(OutputError) {
+        for job in jobs where job.options.saving.makesFolders {
+            if case .file(let path) = job.options.destination { try Folder.make(for: path) }
+        }
     }
 
     private static func submit(_ jobs: [Job], _ options: Options, observing: Bool = false) async throws(LoadError) {
@@ -160,16 +172,17 @@ enum BackgroundCommand {
             request.url = parts.url ?? request.url
         }
         if let token = login.token { request.headers[.authorization] = "Bearer " + token }
+        let options = BackgroundNote.options(job.options)
         if let path = job.options.upload {
             request.body = nil
-            return try await session.background.upload(request, fromFile: URL(filePath: path))
+            return try await session.background.upload(request, fromFile: URL(filePath: path), options: options)
         }
         guard case .file(let path) = job.options.destination else {
             throw LoadError(
                 .badRequest, phase: .preparing, party: .local,
                 detail: "a background transfer cannot write to standard output (-o -)")
         }
-        return try await session.background.download(request, to: URL(filePath: path))
+        return try await session.background.download(request, to: URL(filePath: path), options: options)
     }
 
     // MARK: ls
@@ -191,17 +204,14 @@ enum BackgroundCommand {
 
     private static func list(asJSON printsJSON: Bool) async -> ExitCode {
         do throws(LoadError) {
-            for (identifier, transfers) in try await all() {
-                for transfer in transfers {
-                    let line =
-                        printsJSON
-                        ? BackgroundLines.json(transfer, identifier) : BackgroundLines.text(transfer, identifier)
-                    do throws(OutputError) { try FileDescriptor.standardOutput.write(line + "\n") } catch {
-                        return error.code
-                    }
-                }
-            }
-            return .done
+            let all = try await all().flatMap { (identifier, transfers) in transfers.map { ($0, identifier) } }
+            let lines =
+                if printsJSON {
+                    all.map { BackgroundLines.json($0, $1) }
+                } else if FileDescriptor.standardOutput
+                    .isTerminal
+                { BackgroundLines.table(all) } else { all.map { BackgroundLines.text($0, $1) } }
+            return print(lines.map { $0 + "\n" }.joined())
         } catch { return failed(error) }
     }
 

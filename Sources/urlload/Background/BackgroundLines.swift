@@ -17,6 +17,35 @@ enum BackgroundLines {
         return words.joined(separator: "  ")
     }
 
+    /// The lines for a terminal: titles, and a line for each transfer.
+    static func table(_ all: [(BackgroundTransfer, String)]) -> [String] {
+        guard !all.isEmpty else { return ["no transfers"] }
+        let rows = all.map { (transfer, identifier) in
+            var what = transfer.url?.absoluteString ?? "-"
+            if let destination = transfer.destination { what += " → \(destination.path(percentEncoded: false))" }
+            if !identifier.hasPrefix("urlload.") { what += " (\(identifier))" }
+            if case .waiting(let reason, _) = transfer.state { what += " [\(reason)]" }
+            if let error = transfer.error, error.reason != .cancelled { what += " [\(error.reason.name)]" }
+            return [transfer.id.prefix(8).description, state(transfer)] + progress(transfer) + [what]
+        }
+        let titles = ["ID", "STATE", "DONE", "SIZE", "TRANSFER"]
+        let widths = titles.indices.map { column in ([titles] + rows).map { $0[column].count }.max() ?? 0 }
+        return ([titles] + rows).map { row in
+            row.indices.map { column in
+                let space = String(repeating: " ", count: widths[column] - row[column].count)
+                return column == 2 || column == 3
+                    ? space + row[column] : column == 4 ? row[column] : row[column] + space
+            }.joined(separator: "  ")
+        }
+    }
+
+    /// The share that is done, and the size, for people.
+    private static func progress(_ transfer: BackgroundTransfer) -> [String] {
+        let (count, expected) = counts(transfer)
+        guard let expected, expected > 0 else { return ["", count == 0 ? "" : ProgressLine.size(count)] }
+        return ["\(Int(min(1, Double(count) / Double(expected)) * 100)) %", ProgressLine.size(expected)]
+    }
+
     static func json(_ transfer: BackgroundTransfer, _ identifier: String) -> String {
         let (count, expected) = counts(transfer)
         var object: [(String, JSONText)] = [
@@ -30,6 +59,7 @@ enum BackgroundLines {
         ]
         object.append(("file", transfer.destination.map { .text($0.path(percentEncoded: false)) } ?? .null))
         if case .waiting(let reason, _) = transfer.state { object.append(("reason", .text(reason))) }
+        if let error = transfer.error { object.append(("error", .text(error.reason.name))) }
         return JSONText.object(object).description
     }
 
@@ -44,7 +74,7 @@ enum BackgroundLines {
         case .waiting: "waiting"
         case .running: "running"
         case .suspended: "paused"
-        case .finished: "finished"
+        case .finished: transfer.error.map { $0.reason == .cancelled ? "cancelled" : "failed" } ?? "finished"
         }
     }
 
@@ -52,9 +82,15 @@ enum BackgroundLines {
         let id = event.transfer.id.prefix(8)
         switch event.result {
         case .downloaded(let file):
-            return ("\(id)  \(file.response.status.code)  \(file.size)  \(file.url.path(percentEncoded: false))", .done)
+            return (
+                "\(id)  \(file.response.status.code)  \(file.size)  \(file.url.path(percentEncoded: false))",
+                BackgroundNote.exitCode(event.transfer, file.response)
+            )
         case .uploaded(let data, let response):
-            return ("\(id)  \(response.status.code)  answered with \(data.count) bytes", .done)
+            return (
+                "\(id)  \(response.status.code)  answered with \(data.count) bytes",
+                BackgroundNote.exitCode(event.transfer, response)
+            )
         case .failed(let error):
             return ("\(id)  failed  \(error)", ExitCode(error))
         }

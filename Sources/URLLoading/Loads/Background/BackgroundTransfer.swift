@@ -34,7 +34,7 @@ public struct BackgroundTransfer: Sendable, Identifiable, CustomStringConvertibl
         case running
         /// Suspended by a program.
         case suspended
-        /// Over; the event waits to be handled.
+        /// Over; the event waits to be handled. ``BackgroundTransfer/error`` tells a failure from a success.
         case finished
     }
 
@@ -60,6 +60,12 @@ public struct BackgroundTransfer: Sendable, Identifiable, CustomStringConvertibl
     public var sent: Int64 { record.sent }
     /// The length of the request's body in bytes; `nil` before it is sent.
     public var expectedToSend: Int64? { record.expectedToSend }
+    /// Why a finished transfer has failed, ``LoadError/Reason/cancelled`` for one that was cancelled; `nil` while the
+    /// transfer is not over, and if it has succeeded.
+    public var error: LoadError? {
+        guard case .failed(let error)? = record.outcome else { return nil }
+        return error.loadError
+    }
     /// The number of attempts so far.
     public var attempts: Int { record.attempts }
     /// The moment at which the transfer was created.
@@ -135,6 +141,11 @@ public struct BackgroundOptions: Sendable, Hashable {
     /// Whether the agent may choose the time of the transfer; `nil`, the default, for the session's
     /// ``Configuration/Background/isDiscretionary``.
     public var isDiscretionary: Bool?
+
+    /// Whether a response with another status than 2xx fails the transfer with ``LoadError/Reason/unacceptableStatus``;
+    /// false by default, when its body is saved as a download's file or returned as an upload's answer. A 429 or 503
+    /// with Retry-After is waited for in either case.
+    public var requiresSuccess = false
 
     /// Whether the agent copies the file of an upload before it accepts the transfer; false by default. The program may
     /// then change or remove the file. The copy needs the file's size on the disk until the transfer is acknowledged.

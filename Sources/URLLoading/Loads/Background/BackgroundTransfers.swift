@@ -171,6 +171,7 @@ extension TransferOrder {
         earliestBegin = own.earliestBegin.map { Int64(max(0, min($0.timeIntervalSince1970, 9e9)) * 1e9) }
         isDiscretionary = own.isDiscretionary ?? configuration.background?.isDiscretionary ?? false
         copiesSource = kind == .upload && own.copiesFile ? true : nil
+        requiresSuccess = requiresSuccess || own.requiresSuccess
     }
 
     /// Checks what the agent would refuse.

@@ -34,6 +34,11 @@ extension TransferOrder {
         if kind == .upload, order.sourceStamp == nil {
             throw LoadError(.fileNotFound, phase: .preparing, party: .local, url: request.url, detail: source)
         }
+        if let destination = order.destination, order.destinationFolder == nil {
+            throw LoadError(
+                .cannotCreateFile, phase: .preparing, party: .local, url: request.url,
+                detail: "there is no folder \(destination.folder) for the file \(destination)")
+        }
         return (order, TransferSecrets(request))
     }
 

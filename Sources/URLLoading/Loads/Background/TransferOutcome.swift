@@ -46,11 +46,11 @@ package struct TransferError: Codable, Sendable, Equatable {
     package var detail: String?
     /// The resume data of a download (``ResumeToken/data``).
     package var resumption: Data?
-    /// The response to an upload whose body was lost.
+    /// The response that was refused, or the response to an upload whose body was lost.
     package var response: TransferResponse?
 
     package init(_ error: LoadError, response: TransferResponse? = nil) {
-        self.response = response
+        self.response = response ?? error.response.map { TransferResponse($0) }
         (reason, code) = (error.reason.name, error.reason.code)
         (phase, party) = (error.phase.rawValue, error.party.rawValue)
         url = error.url?.absoluteString
