@@ -105,6 +105,9 @@ extension WireViolation {
         public static let invalidURL = Code("invalidURL")
         /// A host is neither a name nor an address (RFC 3986 §3.2.2).
         public static let invalidHost = Code("invalidHost")
+        /// A host ends in a number and is not an IPv4 address of four decimal parts, such as `127.1` or `0x7f.0.0.1`:
+        /// programs read it differently (RFC 3986 §7.4).
+        public static let ambiguousAddress = Code("ambiguousAddress")
         /// A port is not a number up to 65535 (RFC 3986 §3.2.3).
         public static let invalidPort = Code("invalidPort")
         /// An authority that other parsers may read as another host (RFC 3986 §7.6).

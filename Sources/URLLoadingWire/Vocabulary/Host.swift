@@ -28,8 +28,8 @@ extension Origin {
         /// Normalises the host part of a URL; IPv6 addresses are in brackets.
         ///
         /// Percent-encoded, Unicode and Punycode spellings of a name have one normal form (UTS 46, non-transitional).
-        /// Throws `invalidHost` for anything that is not a legal name or address, including `1.2.3`, `0x7f.1` and
-        /// `127.1`, which some parsers take for addresses.
+        /// Throws `invalidHost` for anything that is not a legal name or address, and `ambiguousAddress` for `1.2.3`,
+        /// `0x7f.1` and `127.1`, which some parsers take for addresses.
         public init(_ text: String) throws(WireViolation) {
             kind = try HostParser.parse(Array(text.utf8))
         }

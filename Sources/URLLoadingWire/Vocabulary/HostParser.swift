@@ -35,7 +35,7 @@ enum HostParser {
         // Checked after the mapping, which may turn one Unicode character into "/" or ":".
         guard name.allSatisfy({ ByteSet.hostName.contains($0) }), hasLegalLabels(name) else { throw invalid }
         guard endsInNumber(name) else { return .name(String(decoding: name, as: UTF8.self)) }
-        guard let address = IPv4Text.parse(name) else { throw invalid }
+        guard let address = IPv4Text.parse(name) else { throw .local(.ambiguousAddress, "RFC 3986 7.4") }
         return .ipv4(address)
     }
 

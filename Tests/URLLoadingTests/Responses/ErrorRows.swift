@@ -123,6 +123,9 @@ import URLLoadingWire
     func timeouts(_ isIdle: Bool) async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .raw([], then: .stall) }
+            origin.route("/half") { _ in
+                .raw(["HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf"], then: .stall)
+            }
             let session = Session(
                 .ephemeral.with {
                     if isIdle { $0.idleTimeout = .milliseconds(50) } else { $0.resourceTimeout = .milliseconds(50) }
@@ -131,7 +134,15 @@ import URLLoadingWire
             let first = await failure(reason) { try await session.data(from: origin.url()) }
             let second = await failure(reason) { try await session.dataTask(from: origin.url()).resumed().value }
             let third = await failure(reason) { try await session.load(Request(url: origin.url())) { _, _ in } }
-            for error in [first, second, third] { #expect(error?.detail?.contains("0.05 seconds") == true) }
+            let inBody = await failure(reason) {
+                try await session.load(Request(url: origin.url("/half"))) { _, body in for try await _ in body {} }
+            }
+            let socket = session.webSocketTask(Request(url: origin.url()))
+            socket.resume()
+            let opening = await failure(reason) { try await socket.receive() }
+            for error in [first, second, third, inBody, opening] {
+                #expect(error?.detail?.contains("0.05 seconds") == true, "\(String(describing: error))")
+            }
             session.invalidateAndCancel()
             origin.releaseStalls()
         }

@@ -37,9 +37,11 @@ final class ScopedBody: BodySource {
         guard let load = exchange.load else { throw .bodyUnavailable }
         try enter()
         defer { leave(load) }
-        let chunk = try await next(load)
-        if chunk == nil { keepTrailers() }
-        return chunk
+        do throws(LoadError) {
+            let chunk = try await next(load)
+            if chunk == nil { keepTrailers() }
+            return chunk
+        } catch { throw load.handle.worded(error) }
     }
 
     private func next(_ load: LoadContext) async throws(LoadError) -> Chunk? {

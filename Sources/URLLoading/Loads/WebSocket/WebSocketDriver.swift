@@ -89,7 +89,8 @@ final class WebSocketDriver: LoadListener, StopListener, @unchecked Sendable {
             let exchange = try await load.run(context.original).body(for: context)
             do throws(LoadError) { try takeOver(exchange) } catch { throw exchange.failed(error) }
         } catch {
-            state.withLock { $0.failedToOpen(LoadError(stopReason, or: error).at(url)) }
+            let error = context.handle.worded(LoadError(stopReason, or: error).at(url))
+            state.withLock { $0.failedToOpen(error) }
         }
         keep(within: Self.idleInterval)
         beginPinging()
@@ -150,7 +151,7 @@ final class WebSocketDriver: LoadListener, StopListener, @unchecked Sendable {
     func settle() {
         let stop = stopReason
         let settlement = state.withLock { state in
-            state.settle(stop.map { LoadError($0, phase: state.phase).at(url) })
+            state.settle(stop.map { context.handle.worded(LoadError($0, phase: state.phase).at(url)) })
         }
         for slot in settlement.waking { slot.wake() }
         guard settlement.ends else { return }

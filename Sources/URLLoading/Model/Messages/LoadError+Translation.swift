@@ -68,7 +68,15 @@ extension LoadError {
     package init(_ violation: WireViolation, _ phase: Phase) {
         self.init(
             Reason(violation), phase: phase, party: violation.party == .local ? .local : .remote,
-            detail: violation.description)
+            detail: violation.description + (Self.advice(violation.code).map { ": " + $0 } ?? ""))
+    }
+
+    /// What to do about a violation whose name does not say it.
+    private static func advice(_ code: WireViolation.Code) -> String? {
+        switch code {
+        case .ambiguousAddress: "an IPv4 address has four decimal numbers, as in 127.0.0.1 for 127.1"
+        default: nil
+        }
     }
 }
 
@@ -89,7 +97,7 @@ extension LoadError.Reason {
     /// Returns the reason for a protocol violation. Each violation has a reason of its own, with the same name.
     init(_ violation: WireViolation) {
         switch violation.code {
-        case .invalidURL, .invalidHost, .invalidPort, .ambiguousAuthority: self = .badURL
+        case .invalidURL, .invalidHost, .ambiguousAddress, .invalidPort, .ambiguousAuthority: self = .badURL
         case .unsupportedScheme: self = .unsupportedScheme
         case .notHTTP: self = .notHTTP
         case .prematureEnd: self = .truncated
