@@ -42,4 +42,34 @@ struct MemoryBudgetTests {
             session.invalidateAndCancel()
         }
     }
+
+    @Test("HTTP/2 reads into small buffers once the large ones are used up, and into large ones again later")
+    func http2() {
+        let budget = MemoryBudget(limit: 300 << 10)
+        var input = HTTP2Input(budget: budget)
+        var held: [Chunk] = []
+        /// Fills the room, and leaves so many bytes of it unread; returns the room's size.
+        func fill(leaving rest: Int = 0) -> Int {
+            let room = input.makeRoom()
+            for index in room.indices { room[index] = UInt8(truncatingIfNeeded: index) }
+            input.received(room.count, filled: true)
+            let count = input.bytes.count
+            held.append(input.chunk(0..<count - rest, isAwaited: true, after: nil))
+            input.consume(count - rest)
+            return room.count
+        }
+        #expect(fill() == 32 << 10)
+        #expect((1...2).map { _ in fill() } == [64 << 10, 128 << 10] && budget.used == 192 << 10)
+        // A buffer of 256 KiB would exceed the limit; what is unread fits the small one.
+        let last = held.last.map { [UInt8]($0) }
+        #expect(fill(leaving: 20_000) == 32 << 10 && budget.used == 192 << 10)
+        #expect(held[2].withUnsafeBytes { [UInt8]($0) } == last)
+        let rest = [UInt8](input.bytes)
+        #expect(fill() == (64 << 10) - 20_000 && budget.used == 256 << 10)
+        #expect([UInt8](held[4]).starts(with: rest))
+        held = []
+        // That of the buffer itself.
+        #expect(budget.used == 64 << 10)
+        #expect((1...3).map { _ in fill() }.contains(128 << 10))
+    }
 }

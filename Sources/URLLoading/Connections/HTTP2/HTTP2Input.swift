@@ -8,6 +8,7 @@ import URLLoadingIO
 import URLLoadingWire
 
 struct HTTP2Input {
+    private let budget: MemoryBudget
     private var storage = ChunkStorage(capacity: HTTP2Input.smallestBuffer)
     private var unread = 0..<0
     private var capacity = HTTP2Input.smallestBuffer
@@ -19,6 +20,8 @@ struct HTTP2Input {
     private static let largestBuffer = 256 * 1024
     /// Pieces of bodies smaller than this are copied.
     private static let smallPiece = 4096
+
+    init(budget: MemoryBudget = .reading) { self.budget = budget }
 
     var bytes: UnsafeRawBufferPointer { storage.bytes(unread) }
 
@@ -52,11 +55,20 @@ struct HTTP2Input {
             return storage.room(from: unread.upperBound)
         }
         let new =
-            isUnique && storage.capacity >= capacity ? storage : ChunkStorage(capacity: max(capacity, unread.count * 2))
+            isUnique && storage.capacity >= capacity ? storage : buffer(capacity: max(capacity, unread.count * 2))
         new.base.copyMemory(from: storage.base + unread.lowerBound, byteCount: unread.count)
         unread = 0..<unread.count
         storage = new
         return new.room(from: unread.upperBound)
+    }
+
+    /// Returns a buffer of this size; a smaller one if the large buffers of the process use up their memory. The
+    /// unread bytes fit.
+    private mutating func buffer(capacity needed: Int) -> ChunkStorage {
+        guard needed > Self.smallestBuffer else { return ChunkStorage(capacity: needed) }
+        if let large = budget.buffer(capacity: needed) { return large }
+        capacity = Self.smallestBuffer
+        return ChunkStorage(capacity: max(Self.smallestBuffer, unread.count * 2))
     }
 }
 
