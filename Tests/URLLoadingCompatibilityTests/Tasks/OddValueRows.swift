@@ -136,6 +136,20 @@ struct OddValueRows {
         }
     }
 
+    @Test("a WebSocket task with a request that can open none is suspended until it is resumed, and then fails")
+    func webSocketRequests() async throws {
+        let recorder = Recorder()
+        let session = recorder.session()
+        let task = session.webSocketTask(with: try url("ftp://odd.test/"))
+        // Its end would be told through the queue.
+        await withCheckedContinuation { continuation in session.delegateQueue.addOperation { continuation.resume() } }
+        #expect(task.state == .suspended && task.error == nil && recorder.completed.value == 0)
+        task.resume()
+        await recorder.completed.reaches(1)
+        #expect((task.error as? URLError)?.code == .unsupportedURL && task.state == .completed)
+        session.invalidateAndCancel()
+    }
+
     @Test("protection spaces with any port keep their credentials; caches take any capacity and date")
     func stores() throws {
         let credential = URLCredential(user: "u", password: "p", persistence: .forSession)

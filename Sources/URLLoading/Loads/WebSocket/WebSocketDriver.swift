@@ -27,6 +27,8 @@ final class WebSocketDriver: LoadListener, StopListener, @unchecked Sendable {
     /// The URL of the request, with its original scheme.
     let url: URL
     private let offer: WebSocketOffer
+    /// Why the request can open no WebSocket; thrown once the task has begun, as every task's request is judged.
+    private let refusal: LoadError?
 
     // Each of these is accessed only by the call that has the role of reader or writer.
     var input: WebSocketInput?
@@ -55,13 +57,13 @@ final class WebSocketDriver: LoadListener, StopListener, @unchecked Sendable {
         } catch {
             refusal = error
         }
+        self.refusal = refusal
         // A session that finishes its tasks waits for a classic task even before it is resumed.
         context = LoadContext(
             core, request, decisions, consumer: .reader, owner: LoadOwner(isObserved: true, holdsSession: sink != nil))
         context.setListener(self)
-        if !core.registry.enter(context.handle) { refusal = .sessionInvalidated(url) }
-        if let refusal {
-            state.withLock { $0.fail(refusal.at(url)) }
+        if !core.registry.enter(context.handle) {
+            state.withLock { $0.fail(.sessionInvalidated(url)) }
             settle()
         }
     }
@@ -85,6 +87,7 @@ final class WebSocketDriver: LoadListener, StopListener, @unchecked Sendable {
 
     private func open() async {
         do throws(LoadError) {
+            if let refusal { throw refusal }
             let load = Load(context: context, purpose: .webSocket(offer))
             let exchange = try await load.run(context.original).body(for: context)
             do throws(LoadError) { try takeOver(exchange) } catch { throw exchange.failed(error) }
