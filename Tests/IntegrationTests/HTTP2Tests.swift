@@ -42,6 +42,27 @@ struct HTTP2Tests {
         }
     }
 
+    @Test("A server that ends each connection after three requests serves 500, 50 at a time")
+    func shortConnections() async throws {
+        try await withSession(configuration("NGINX_H2_THREE")) { session in
+            let url = try Servers.url("NGINX_H2_THREE", "/1k.txt")
+            var connections: Set<String> = []
+            try await withThrowingTaskGroup(of: String?.self) { group in
+                for number in 0..<500 {
+                    if number >= 50, let connection = try await group.next() { connections.insert(connection ?? "") }
+                    group.addTask {
+                        let (data, response) = try await session.data(from: url)
+                        #expect(data.count == 1024)
+                        return response.http?.headers["X-Connection"]
+                    }
+                }
+                for try await connection in group { connections.insert(connection ?? "") }
+            }
+            // 500 requests of three fill 167; the most is one for each request.
+            #expect((167...500).contains(connections.count))
+        }
+    }
+
     @Test("HEAD has no body", arguments: servers)
     func head(_ server: String) async throws {
         try await withSession(configuration(server)) { session in

@@ -138,10 +138,8 @@ final class HTTP2Connection: @unchecked Sendable {
         state.withLock { [socket = transport.slot] in $0.noteExternalEvent(stream, socket: socket) }.wake()
     }
 
-    /// Whether responses to other requests have begun since the stream did.
-    func hasProgressed(since stream: HTTP2Stream) -> Bool {
-        state.withLock { $0.responseCount > stream.responsesBefore }
-    }
+    /// Whether the peer has responded to any request.
+    var hasResponded: Bool { state.withLock { $0.hasResponded } }
 
     // MARK: The end
 

@@ -28,8 +28,8 @@ struct HTTP2State: @unchecked Sendable {
     private(set) var closing = Closing.no
     /// The peer's GOAWAY said ENHANCE_YOUR_CALM: requests that fail from now on are not retried at once (RFC 9113 §7).
     private var isPeerOverloaded = false
-    /// The responses that have begun.
-    private(set) var responseCount = 0
+    /// Whether a response has begun.
+    private(set) var hasResponded = false
     /// The time at which the last stream ended, by the coarse clock.
     private(set) var lastEnd: Int64
 
@@ -59,7 +59,6 @@ struct HTTP2State: @unchecked Sendable {
             throw WireViolation(.local, .http2NoStream, section: "RFC 9113 5.1.1")
         }
         stream.number = try codec.submit(request, hasBody: hasBody)
-        stream.responsesBefore = responseCount
         streams[stream.number] = stream
         writing.hasUnwritten = true
     }
@@ -189,7 +188,7 @@ struct HTTP2State: @unchecked Sendable {
             switch event {
             case .informational(let number, let head): change(number, &slots) { $0.inbox.informational.append(head) }
             case .response(let number, let head):
-                responseCount += 1
+                hasResponded = true
                 change(number, &slots) { $0.inbox.head = head }
             case .data(let number, let range):
                 codec.arrived(range.count)

@@ -13,8 +13,6 @@ final class HTTP2Stream: @unchecked Sendable {
     /// The urgency of RFC 9218 §4.1.
     var urgency: Int
     var number: Int32 = 0
-    /// The responses that had begun on the connection before this stream did.
-    var responsesBefore = 0
     var inbox = HTTP2Inbox()
     /// An event has not been seen by the stream's task yet.
     var hasUnseenEvents = false

@@ -14,9 +14,10 @@ struct RetryPlan {
 
     /// The server states that it has not processed the request (RFC 9113 §8.7).
     enum Refusal {
-        /// It has processed no other request since this one was sent.
+        /// It has answered no request of the connection.
         case alone
-        /// It has processed others: a later attempt will be among them.
+        /// It has answered others of the connection, so there are no more such connections than answers: a later attempt
+        /// will be among those.
         case amongResponses
     }
     /// True if the next attempt must not use an idle connection.

@@ -75,7 +75,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
     }
     var refusal: RetryPlan.Refusal? {
         guard owner.stopReason == nil, failure?.isUnprocessed == true else { return nil }
-        return connection.hasProgressed(since: stream) ? .amongResponses : .alone
+        return connection.hasResponded ? .amongResponses : .alone
     }
     func fallsBack() -> Bool {
         guard case .reset(.http11Required)? = failure, owner.stopReason == nil else { return false }
