@@ -130,6 +130,46 @@ struct ConcessionRows {
         }
     }
 
+    @Test("HTTP/2 is not spoken over TLS 1.1, although the server chooses it (RFC 9113 9.2)")
+    func http2() async throws {
+        try await withSecureOrigin(server: {
+            ($0.minimumVersion, $0.maximumVersion) = (.tls10, .tls11)
+            $0.applicationProtocols = ["h2"]
+        }) { origin, configuration in
+            var configuration = configuration
+            try Self.concede(in: &configuration) { $0.minimumVersion = .tls10 }
+            try await withSession(configuration) { session in
+                let error = await failure(.secureConnectionFailed, .remote, .securing) {
+                    try await session.data(from: origin.url())
+                }
+                #expect(error?.detail == "the server chose HTTP/2 with TLS 1.1")
+            }
+        }
+    }
+
+    @Test("a proxy with old TLS is refused as a server is, and accepted where that is conceded to it")
+    func proxy() async throws {
+        let authority = try TestCertificateAuthority(commonName: "Test root")
+        var tls = HTTPTestServer.TLS(try authority.issue())
+        (tls.minimumVersion, tls.maximumVersion) = (.tls10, .tls10)
+        try await withHTTPTestServer { origin in
+            origin.route("/") { _ in .ok("hello") }
+            try await withTestProxy(.init(.http, tls: tls)) { proxy in
+                var configuration = Configuration.ephemeral
+                configuration.tls.trustRoots = .pem(String(decoding: authority.pem, as: UTF8.self))
+                configuration.proxyPolicy = .fixed([try proxy.address()])
+                try await withSession(configuration) { session in
+                    let error = await failure(.noCommonTLSVersion, .remote) {
+                        try await session.data(from: origin.url())
+                    }
+                    #expect(error?.proxyFailure != nil && error?.tlsRemedies == [.minimumVersion])
+                }
+                try Self.concede(in: &configuration) { $0.minimumVersion = .tls10 }
+                try await withSession(configuration) { try await $0.expect(origin.url(), "hello") }
+            }
+        }
+    }
+
     @Test("pins and trust are checked as ever")
     func trust() async throws {
         try await withSecureOrigin(server: { ($0.minimumVersion, $0.maximumVersion) = (.tls10, .tls10) }) {

@@ -19,8 +19,18 @@ struct MissingIssuerRows {
         var configuration: Configuration
         /// The authorities below the root, in DER, from the one that the root issued.
         let issuers: [[UInt8]]
+        /// The settings of another server with a certificate of the same issuer.
+        let otherTLS: HTTPTestServer.TLS
 
         var fetches: [String] { library.requests.map(\.target) }
+    }
+
+    /// The settings of a server that sends its own certificate alone.
+    private static func secure(_ identity: TestIdentity) throws -> HTTPTestServer.TLS {
+        let end = "-----END CERTIFICATE-----\n"
+        let text = String(decoding: identity.certificatePEM, as: UTF8.self)
+        let own = try #require(text.split(separator: end).first) + end
+        return HTTPTestServer.TLS(certificatePEM: Array(own.utf8), keyPEM: identity.keyPEM)
     }
 
     /// - Parameters:
@@ -47,12 +57,8 @@ struct MissingIssuerRows {
             }
             var options = TestCertificateOptions()
             if names { options.issuerLocations = [try place(library, count)] }
-            let identity = try authority.issue(options)
-            let leaf =
-                String(decoding: identity.certificatePEM, as: UTF8.self).split(
-                    separator: "-----END CERTIFICATE-----\n"
-                )[0] + "-----END CERTIFICATE-----\n"
-            let tls = HTTPTestServer.TLS(certificatePEM: Array(leaf.utf8), keyPEM: identity.keyPEM)
+            let otherTLS = try secure(try authority.issue(options))
+            let tls = try secure(try authority.issue(options))
             var configuration = Configuration.ephemeral
             configuration.proxyPolicy = .none
             configuration.tls.trustRoots = .pem(String(decoding: root.pem, as: UTF8.self))
@@ -60,7 +66,9 @@ struct MissingIssuerRows {
             try await withHTTPTestServer(.init(tls: tls)) { origin in
                 origin.route("/") { _ in .ok("hello") }
                 try await use(
-                    Rig(library: library, origin: origin, configuration: configuration, issuers: issuers))
+                    Rig(
+                        library: library, origin: origin, configuration: configuration, issuers: issuers,
+                        otherTLS: otherTLS))
             }
         }
     }
@@ -108,6 +116,20 @@ struct MissingIssuerRows {
                 }
             }
             #expect(rig.fetches == (1...count).reversed().map { "/\($0)" })
+        }
+    }
+
+    @Test("another server of the same issuer is loaded from without another fetch")
+    func remembered() async throws {
+        try await Self.with(2) { rig in
+            try await withHTTPTestServer(.init(tls: rig.otherTLS)) { other in
+                other.route("/") { _ in .ok("hello") }
+                try await withSession(rig.configuration) { session in
+                    try await session.expect(rig.origin.url(), "hello")
+                    try await session.expect(other.url(), "hello")
+                }
+            }
+            #expect(rig.fetches == ["/2", "/1"])
         }
     }
 
@@ -235,6 +257,14 @@ struct MissingIssuerRows {
             rig.configuration.addressPolicy = AddressPolicy { $0.host != "127.0.0.2" }
             try await Self.expectRefusal(rig, "addressRefused")
             #expect(rig.fetches.isEmpty)
+        }
+        try await Self.with { rig in
+            var rig = rig
+            rig.configuration.addressPolicy = AddressPolicy { $0.host != "127.0.0.2" }
+            let place = "http://127.0.0.2:\(rig.library.port)/moved"
+            rig.library.route("/1") { _ in .init(status: .found, headers: [.location: place]) }
+            try await Self.expectRefusal(rig, "addressRefused")
+            #expect(rig.fetches == ["/1"])
         }
     }
 
