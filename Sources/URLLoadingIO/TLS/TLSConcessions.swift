@@ -82,9 +82,9 @@ struct TLSLimits: Equatable {
     }
 
     /// Returns the concessions that a finished handshake has used.
-    /// - Parameter isWeak: whether a certificate was below the full level.
+    /// - Parameter isWeak: whether a certificate or the handshake was below the full level.
     func used(by ssl: OpaquePointer, isWeak: Bool) -> TLSConcessions.Used {
-        var used: TLSConcessions.Used = isWeak || isHandshakeWeak(ssl) ? .strength : []
+        var used: TLSConcessions.Used = isWeak ? .strength : []
         let version = SSL_version(ssl)
         if version < TLSVersion.tls12.rawValue { used.insert(.version) }
         // TLS 1.3 has no renegotiation.
@@ -95,7 +95,7 @@ struct TLSLimits: Equatable {
     }
 
     /// Whether the server's key exchange or its signature of the handshake is below the full level.
-    private func isHandshakeWeak(_ ssl: OpaquePointer) -> Bool {
+    func isHandshakeWeak(_ ssl: OpaquePointer) -> Bool {
         // In TLS 1.0 and 1.1 every signature of the handshake is: that is the version, not the server.
         let digest = SSL_version(ssl) < TLSVersion.tls12.rawValue ? NID_undef : c_SSL_get_peer_signature_nid(ssl)
         if digest == NID_sha1 || digest == NID_md5 { return true }

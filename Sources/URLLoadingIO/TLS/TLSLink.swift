@@ -72,15 +72,15 @@ final class TLSLink {
     /// not resume it: erring on the safe side.
     var isIdentified: Bool { giving?.wasGiven == true || resumed?.isIdentified == true }
 
-    /// Whether a certificate of the chain was below the configuration's level, on this connection or on the one whose
-    /// session it resumes.
-    var isWeak: Bool { check?.isWeak == true || resumed?.isWeak == true }
+    /// Whether a certificate or the handshake was below the configuration's level, on this connection or on the one
+    /// whose session it resumes.
+    func isWeak(_ ssl: OpaquePointer) -> Bool { check?.isWeak(ssl) == true || resumed?.isWeak == true }
 
-    func keep(_ session: OpaquePointer) {
+    func keep(_ session: OpaquePointer, of ssl: OpaquePointer) {
         guard let cache, let key,
             let copy = TLSSession(
                 copying: session, trust: check?.trust ?? resumed?.trust, until: check?.statusEnd ?? resumed?.statusEnd,
-                isIdentified: isIdentified, isWeak: isWeak)
+                isIdentified: isIdentified, isWeak: isWeak(ssl))
         else { return }
         cache.store(copy, for: key)
     }

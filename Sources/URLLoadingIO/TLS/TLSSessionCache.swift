@@ -23,7 +23,7 @@ final class TLSSession: Sendable {
     /// True if a client certificate was presented when the session was created, so that the server knows the client by
     /// it.
     let isIdentified: Bool
-    /// True if a certificate of the chain was below the configuration's level.
+    /// True if a certificate or the handshake was below the configuration's level.
     let isWeak: Bool
 
     init?(

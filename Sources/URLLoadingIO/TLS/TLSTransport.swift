@@ -113,7 +113,7 @@ package final class TLSTransport: Transport, @unchecked Sendable {
                 let session = TLSSession(
                     copying: pointer, trust: link.check?.trust ?? link.resumed?.trust,
                     until: link.check?.statusEnd ?? link.resumed?.statusEnd, isIdentified: link.isIdentified,
-                    isWeak: link.isWeak),
+                    isWeak: link.isWeak(ssl)),
                 session.isStillValid(for: name, verified: verified, now: Int(csys_wall_clock()))
             else { return nil }
             return session
@@ -196,7 +196,7 @@ package final class TLSTransport: Transport, @unchecked Sendable {
             if case .moved = progress, agreed == nil {
                 agreed = TLSNegotiated(of: ssl)
                 if concessions != nil, let limits {
-                    agreed?.concessions = limits.used(by: ssl, isWeak: link.isWeak)
+                    agreed?.concessions = limits.used(by: ssl, isWeak: link.isWeak(ssl))
                 }
                 link.giving?.isOver = true
                 // RFC 9113 §9.2.3: HTTP/2 forbids authentication after the handshake.

@@ -22,8 +22,8 @@ final class TLSTrustCheck {
     private let limits: TLSLimits?
     /// The search for issuers that the server did not send.
     var search: TLSIssuerSearch
-    /// Whether a certificate is below the configuration's level.
-    private(set) var isWeak = false
+    /// Whether a certificate of the proven chain is below the configuration's level.
+    private var hasWeakCertificate = false
     /// The address of the missing issuer, if a search was not enabled.
     private var missingIssuer: String?
 
@@ -62,6 +62,12 @@ final class TLSTrustCheck {
         isPending = false
     }
 
+    /// Whether a certificate or the handshake is below the configuration's level, which only a concession permits.
+    func isWeak(_ ssl: OpaquePointer) -> Bool {
+        guard let limits else { return false }
+        return hasWeakCertificate || limits.isHandshakeWeak(ssl)
+    }
+
     /// The check that failed, if the certificate was the reason.
     var failure: TLSTrust.Failure? {
         if answer == true { return nil }
@@ -90,7 +96,7 @@ final class TLSTrustCheck {
             return 1
         }
         let isProven = failures.isEmpty && verification == .full
-        if isProven, let limits { isWeak = limits.isWeak(X509_STORE_CTX_get0_chain(store)) }
+        if isProven, let limits { hasWeakCertificate = limits.isWeak(X509_STORE_CTX_get0_chain(store)) }
         checkPins(store, isProven: isProven)
         if failures.isEmpty { X509_STORE_CTX_set_error(store, X509_V_OK) }
         if isProven, staples != .ignored { keepLeafAndIssuer(store) }
