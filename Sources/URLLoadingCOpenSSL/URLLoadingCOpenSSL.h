@@ -16,6 +16,7 @@
 #include <openssl/pem.h>
 #include <openssl/rand.h>
 #include <openssl/pkcs12.h>
+#include <openssl/pkcs7.h>
 #include <openssl/provider.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
@@ -41,8 +42,28 @@ static inline uint64_t c_SSL_OP_NO_RENEGOTIATION(void) { return SSL_OP_NO_RENEGO
 static inline uint64_t c_SSL_OP_NO_COMPRESSION(void) { return SSL_OP_NO_COMPRESSION; }
 static inline uint64_t c_SSL_OP_NO_TICKET(void) { return SSL_OP_NO_TICKET; }
 static inline uint64_t c_SSL_OP_IGNORE_UNEXPECTED_EOF(void) { return SSL_OP_IGNORE_UNEXPECTED_EOF; }
+static inline uint64_t c_SSL_OP_LEGACY_SERVER_CONNECT(void) { return SSL_OP_LEGACY_SERVER_CONNECT; }
 
-// State of an SSL.
+// Settings and state of an SSL.
+static inline int c_SSL_set_min_proto_version(SSL *ssl, int version) {
+    return (int)SSL_set_min_proto_version(ssl, version);
+}
+static inline int c_SSL_set_max_proto_version(SSL *ssl, int version) {
+    return (int)SSL_set_max_proto_version(ssl, version);
+}
+/// Returns the digest of the peer's signature of the handshake; `NID_undef` without one.
+static inline int c_SSL_get_peer_signature_nid(SSL *ssl) {
+    int digest = NID_undef;
+    return SSL_get_peer_signature_nid(ssl, &digest) ? digest : NID_undef;
+}
+static inline int c_SSL_get_secure_renegotiation_support(SSL *ssl) {
+    return (int)SSL_get_secure_renegotiation_support(ssl);
+}
+/// Returns the peer's ephemeral key, which the caller frees; NULL without one.
+static inline EVP_PKEY *c_SSL_get_peer_tmp_key(SSL *ssl) {
+    EVP_PKEY *key = NULL;
+    return SSL_get_peer_tmp_key(ssl, &key) ? key : NULL;
+}
 static inline int c_SSL_set_tlsext_host_name(SSL *ssl, const char *name) {
     return (int)SSL_set_tlsext_host_name(ssl, name);
 }
@@ -98,6 +119,25 @@ static inline int c_GENERAL_NAMES_get(const GENERAL_NAMES *names, int index, con
         *count = ASN1_STRING_length((ASN1_STRING *)value);
     }
     return kind;
+}
+
+// The addresses of a certificate's issuer (RFC 5280 4.2.2.1), and files with certificates.
+static inline AUTHORITY_INFO_ACCESS *c_X509_get_info_access(const X509 *certificate) {
+    return (AUTHORITY_INFO_ACCESS *)X509_get_ext_d2i(certificate, NID_info_access, NULL, NULL);
+}
+static inline int c_info_access_count(const AUTHORITY_INFO_ACCESS *all) { return sk_ACCESS_DESCRIPTION_num(all); }
+/// Returns whether an entry is the address of the issuer's certificate, with the bytes of its URI.
+static inline int c_info_access_issuer(
+    const AUTHORITY_INFO_ACCESS *all, int index, const unsigned char **bytes, int *count) {
+    const ACCESS_DESCRIPTION *entry = sk_ACCESS_DESCRIPTION_value(all, index);
+    if (OBJ_obj2nid(entry->method) != NID_ad_ca_issuers || entry->location->type != GEN_URI) return 0;
+    *bytes = ASN1_STRING_get0_data(entry->location->d.uniformResourceIdentifier);
+    *count = ASN1_STRING_length(entry->location->d.uniformResourceIdentifier);
+    return 1;
+}
+/// Returns the certificates of a signed message, which belong to it; NULL for other messages.
+static inline STACK_OF(X509) *c_PKCS7_certificates(const PKCS7 *message) {
+    return PKCS7_type_is_signed(message) && message->d.sign ? message->d.sign->cert : NULL;
 }
 
 // Lists of certificates, and certificate stores.

@@ -62,7 +62,7 @@ extension HTTPTestServer {
         public var certificatePEM: [UInt8]
         /// The private key in PEM, unencrypted.
         public var keyPEM: [UInt8]
-        /// The lowest version that is accepted.
+        /// The lowest version that is accepted. Below TLS 1.2, the server also accepts weak signatures and keys.
         public var minimumVersion = URLLoading.Configuration.TLS.Version.tls12
         /// The highest version that is supported.
         public var maximumVersion = URLLoading.Configuration.TLS.Version.tls13
@@ -144,7 +144,7 @@ extension TLSServerContext.Configuration {
         clientRoots = tls.clientRootsPEM
         requiresIdentity = tls.requiresClientCertificate
         staple = tls.stapledOCSPResponse
-        securityLevel = tls.allowsWeakKeys ? 0 : 2
+        securityLevel = tls.allowsWeakKeys || tls.minimumVersion < .tls12 ? 0 : 2
     }
 }
 
@@ -152,6 +152,8 @@ extension TLSVersion {
     fileprivate init(_ version: URLLoading.Configuration.TLS.Version) {
         self =
             switch version {
+            case .tls10: .tls10
+            case .tls11: .tls11
             case .tls12: .tls12
             case .tls13: .tls13
             }

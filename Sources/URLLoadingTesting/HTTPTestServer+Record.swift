@@ -53,7 +53,7 @@ extension HTTPTestServer {
         public let isResumed: Bool
 
         init(_ negotiated: TLSNegotiated) {
-            version = negotiated.version == .tls12 ? "TLSv1.2" : "TLSv1.3"
+            version = negotiated.version.name.replacing("TLS ", with: "TLSv")
             cipher = negotiated.cipher
             applicationProtocol = negotiated.applicationProtocol
             serverName = negotiated.serverName

@@ -17,6 +17,7 @@ struct TestCertificateForm {
     var permittedNames: [String] = []
     /// The extended key usage; `nil` for none.
     var isForServers: Bool?
+    var issuerLocations: [String] = []
 
     init(commonName: String) { self.commonName = commonName }
 
@@ -25,6 +26,7 @@ struct TestCertificateForm {
         names = options.names
         addresses = options.addresses
         isForServers = options.isForServers
+        issuerLocations = options.issuerLocations
         switch options.validity {
         case .present: break
         case .past: (validFrom, validUntil) = (-172_800, -86_400)
@@ -48,6 +50,12 @@ struct TestCertificateForm {
             // id-kp-serverAuth is 1.3.6.1.5.5.7.3.1, id-kp-clientAuth ends in 2.
             let purpose = DER.value(0x06, [0x2B, 6, 1, 5, 5, 7, 3, isForServers ? 1 : 2])
             all.append((NID_ext_key_usage, false, DER.sequence([purpose])))
+        }
+        if !issuerLocations.isEmpty {
+            // id-ad-caIssuers is 1.3.6.1.5.5.7.48.2.
+            let method = DER.value(0x06, [0x2B, 6, 1, 5, 5, 7, 48, 2])
+            let entries = issuerLocations.map { DER.sequence([method, DER.value(0x86, Array($0.utf8))]) }
+            all.append((NID_info_access, false, DER.sequence(entries)))
         }
         if !permittedNames.isEmpty {
             let subtrees = permittedNames.map { DER.sequence([DER.value(0x82, Array($0.utf8))]) }

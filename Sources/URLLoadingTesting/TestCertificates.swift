@@ -97,14 +97,17 @@ public struct TestCertificateAuthority: Sendable {
     ///   - isAuthority: whether its certificate states CA:TRUE. If not, clients must reject everything it issues.
     ///   - pathLength: how many authorities may follow it; `nil` for any number.
     ///   - permittedNames: the domains for which it may issue certificates (name constraints); empty for all.
+    ///   - issuerLocations: as in ``TestCertificateOptions``.
     public func intermediate(
-        commonName: String, isAuthority: Bool = true, pathLength: Int? = nil, permittedNames: [String] = []
+        commonName: String, isAuthority: Bool = true, pathLength: Int? = nil, permittedNames: [String] = [],
+        issuerLocations: [String] = []
     ) throws -> TestCertificateAuthority {
         let key = try TestKey()
         var form = TestCertificateForm(commonName: commonName)
         form.isAuthority = isAuthority
         form.pathLength = pathLength
         form.permittedNames = permittedNames
+        form.issuerLocations = issuerLocations
         let made = try TestCertificate(form, of: key, issuer: certificate, signedBy: self.key)
         return TestCertificateAuthority(certificate: made, key: key, intermediates: [made.pem] + intermediates)
     }
@@ -152,6 +155,9 @@ public struct TestCertificateOptions: Sendable {
     public var isSelfSigned: Bool
     /// Names the authority as issuer, but signs with another key.
     public var hasBadSignature: Bool
+    /// The addresses at which the certificate says that its issuer's can be fetched (Authority Information Access, RFC
+    /// 5280 §4.2.2.1); none by default.
+    public var issuerLocations: [String] = []
 
     /// Creates options; by default those of a plain certificate for `localhost`.
     ///

@@ -276,6 +276,11 @@ import URLLoadingWire
         configuration.tls.minimumStrength = .bits128
         configuration.tls.trustRoots = .systemAnd(pem: "PEM")
         configuration.tls.pins = [try .init("*.example.org", [.publicKey(sha256: Data(repeating: 1, count: 32))])]
+        var camera = try Configuration.TLS.UnsafeConcessions("camera.example.org")
+        (camera.minimumVersion, camera.maximumVersion, camera.minimumStrength) = (.tls10, .tls11, .any)
+        (camera.allowsInsecureRenegotiation, camera.allowsMissingCloseNotify) = (true, true)
+        configuration.tls.unsafeConcessions = [camera]
+        configuration.tls.fetchesMissingIssuers = true
         let bytes = TransferCoding.encode(SessionSettings(configuration))
         #expect(!String(decoding: bytes, as: UTF8.self).contains("secret"))
         let settings = try #require(TransferCoding.decode(SessionSettings.self, bytes))

@@ -92,7 +92,11 @@ struct ArgumentParserTests {
             (["--max-redirects", "-2", "u"], "--max-redirects takes a whole number from 0, not -2"),
             (["--retry", "-1", "u"], "--retry takes a whole number from 0, not -1"),
             (["--retry-delay", "-1", "u"], "--retry-delay takes a number of seconds above 0, not -1"),
-            (["--tls-max", "1.1", "u"], "--tls-max takes 1.2 or 1.3, not 1.1"),
+            (["--tls-max", "1.4", "u"], "--tls-max takes 1.0, 1.1, 1.2 or 1.3, not 1.4"),
+            (
+                ["--ciphers", "AES128-SHA", "u"],
+                "--ciphers takes DEFAULT@SECLEVEL=0, 1 or 2: ciphers cannot be chosen one by one"
+            ),
             (["--tls-min", "1.3", "--tls-max", "1.2", "u"], "--tls-min is above --tls-max"),
             (["-X", "GET IT", "u"], "GET IT is no method"),
             (["-H", "nothing", "u"], "-H takes 'Name: value', and there is no colon in it"),

@@ -20,6 +20,40 @@ struct TrustOptionsTests {
         }
     }
 
+    @Test("Options for old servers concede to all hosts, and nothing without them") func concessions() throws {
+        func tls(_ arguments: String...) throws -> Configuration.TLS {
+            let options = try ArgumentParser.parse(arguments + ["https://a.example/"])
+            var tls = Configuration.TLS()
+            options.trust.apply(options.minimumTLS, options.maximumTLS, to: &tls)
+            return tls
+        }
+        #expect(try tls() == Configuration.TLS())
+        #expect(try tls("--ciphers", "DEFAULT").unsafeConcessions.isEmpty)
+        let newest = try tls("--tlsv1.3")
+        #expect(newest.minimumVersion == .tls13 && newest.unsafeConcessions.isEmpty)
+        let lower = try tls("--tls-max", "1.2")
+        #expect(lower.maximumVersion == .tls12 && lower.unsafeConcessions.isEmpty)
+
+        let rows: [([String], Configuration.TLS.Version, Configuration.TLS.Version)] = [
+            (["--tlsv1.0"], .tls10, .tls13), (["--tlsv1.1"], .tls11, .tls13), (["--tls-max", "1.0"], .tls10, .tls10),
+            (["--tls-min", "1.0", "--tls-max", "1.1"], .tls10, .tls11), (["--tls-max", "1.1"], .tls11, .tls11),
+        ]
+        for (arguments, least, most) in rows {
+            let options = try ArgumentParser.parse(arguments + ["https://a.example/"])
+            var made = Configuration.TLS()
+            options.trust.apply(options.minimumTLS, options.maximumTLS, to: &made)
+            let conceded = try #require(made.unsafeConcessions.first)
+            #expect(conceded.minimumVersion == least && conceded.maximumVersion == most, "\(arguments)")
+            #expect(conceded.minimumStrength == nil && made.minimumVersion == .tls12)
+        }
+        let all = try tls(
+            "--ciphers", "DEFAULT:@SECLEVEL=0", "--insecure-renegotiation", "--missing-close-notify", "--fetch-issuers")
+        let conceded = try #require(all.unsafeConcessions.first)
+        #expect(conceded.minimumStrength == .any && conceded.minimumVersion == nil && all.fetchesMissingIssuers)
+        #expect(conceded.allowsInsecureRenegotiation && conceded.allowsMissingCloseNotify)
+        #expect(try tls("--ciphers", "DEFAULT@SECLEVEL=1").unsafeConcessions.first?.minimumStrength == .bits80)
+    }
+
     @Test("The target of urlload tls is a host with an optional port, or an https URL") func targets() {
         for (text, authority) in [
             ("a.example", "a.example:443"), ("a.example:8443", "a.example:8443"),

@@ -125,8 +125,7 @@ extension Configuration {
         allowsConstrainedNetworkAccess = values.allowsConstrained
         waitsForConnectivity = values.waitsForConnectivity
         trafficClass = TrafficClass(values.serviceType)
-        tls.minimumVersion = values.minimumTLS == .TLSv13 ? .tls13 : .tls12
-        tls.maximumVersion = values.maximumTLS == .TLSv12 ? .tls12 : .tls13
+        tls.setVersions(from: values.minimumTLS, to: values.maximumTLS)
         authentication.credentialStore = values.credentials?.store
         cookies.storage = values.cookies.map { .store($0.store) } ?? .none
         cookies.acceptPolicy = values.acceptPolicy?.core
@@ -137,6 +136,18 @@ extension Configuration {
             background?.isDiscretionary = values.isDiscretionary
         }
         values.adjust?(&self)
+    }
+}
+
+extension Configuration.TLS {
+    /// Sets the versions of a classic configuration, which has one setting for all hosts.
+    fileprivate mutating func setVersions(from lowest: tls_protocol_version_t, to highest: tls_protocol_version_t) {
+        minimumVersion = lowest == .TLSv13 ? .tls13 : .tls12
+        maximumVersion = highest == .TLSv12 ? .tls12 : .tls13
+        let old: [tls_protocol_version_t: Version] = [.TLSv10: .tls10, .TLSv11: .tls11]
+        guard old[lowest] != nil || old[highest] != nil, var all = try? UnsafeConcessions("*") else { return }
+        (all.minimumVersion, all.maximumVersion) = (old[lowest], old[highest])
+        unsafeConcessions = [all]
     }
 }
 

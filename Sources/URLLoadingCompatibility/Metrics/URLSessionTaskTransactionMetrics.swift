@@ -97,6 +97,8 @@ open class URLSessionTaskTransactionMetrics: NSObject, @unchecked Sendable {
     /// The version of TLS; `nil` without TLS.
     public var negotiatedTLSProtocolVersion: tls_protocol_version_t? {
         switch transaction.tlsVersion {
+        case .tls10?: .TLSv10
+        case .tls11?: .TLSv11
         case .tls12?: .TLSv12
         case .tls13?: .TLSv13
         case nil: nil
@@ -118,9 +120,9 @@ open class URLSessionTaskTransactionMetrics: NSObject, @unchecked Sendable {
 
 /// TLS versions, with their numbers on the wire.
 public enum tls_protocol_version_t: UInt16, Sendable {
-    /// TLS 1.0, which is never used.
+    /// TLS 1.0 (RFC 2246), which is not safe.
     case TLSv10 = 0x0301
-    /// TLS 1.1, which is never used.
+    /// TLS 1.1 (RFC 4346), which is not safe.
     case TLSv11 = 0x0302
     /// TLS 1.2.
     case TLSv12 = 0x0303

@@ -204,13 +204,14 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         set { state.withLock { $0.waitsForConnectivity = newValue } }
     }
 
-    /// The lowest TLS version that is accepted: TLS 1.2, which is also the lowest possible value.
+    /// The lowest TLS version that is accepted; TLS 1.2 by default. A lower one is accepted from every host of the
+    /// session, with the weaker signatures that it needs, but with no weaker certificates. DTLS counts as TLS 1.2.
     open var tlsMinimumSupportedProtocolVersion: tls_protocol_version_t {
         get { values.minimumTLS }
         set { state.withLock { $0.minimumTLS = newValue } }
     }
 
-    /// The highest version of TLS offered; TLS 1.3.
+    /// The highest version of TLS offered; TLS 1.3 by default. Handshakes fail if it is below the lowest version.
     open var tlsMaximumSupportedProtocolVersion: tls_protocol_version_t {
         get { values.maximumTLS }
         set { state.withLock { $0.maximumTLS = newValue } }

@@ -54,6 +54,12 @@ package struct CertificateFacts: Sendable, Hashable {
         der = PEM.der(pointer)
     }
 
+    /// Adds the certificate to a list that frees it.
+    func push(to stack: OpaquePointer) {
+        X509_up_ref(certificate.pointer)
+        if c_sk_X509_push(stack, certificate.pointer) <= 0 { X509_free(certificate.pointer) }
+    }
+
     static func all(_ stack: OpaquePointer?) -> [CertificateFacts] {
         guard let stack else { return [] }
         return (0..<max(0, c_sk_X509_num(stack))).compactMap {
@@ -84,7 +90,7 @@ package struct CertificateFacts: Sendable, Hashable {
     package var sha256: [UInt8] { Self.sha256(der) }
 
     /// Reads a field and clears OpenSSL's error queue, which the next user of this thread would otherwise find.
-    private func read<R>(_ part: (OpaquePointer) -> R) -> R {
+    func read<R>(_ part: (OpaquePointer) -> R) -> R {
         ERR_clear_error()
         defer { ERR_clear_error() }
         return withExtendedLifetime(certificate) { part(certificate.pointer) }

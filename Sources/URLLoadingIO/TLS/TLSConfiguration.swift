@@ -4,7 +4,9 @@
 // so the configuration is part of every pool's key.
 
 package enum TLSVersion: Int32, Sendable, Hashable, Comparable {
-    // The version numbers on the wire (RFC 5246, RFC 8446).
+    // The version numbers on the wire (RFC 2246, RFC 4346, RFC 5246, RFC 8446).
+    case tls10 = 0x0301
+    case tls11 = 0x0302
     case tls12 = 0x0303
     case tls13 = 0x0304
 
@@ -42,6 +44,7 @@ package struct TLSConfiguration: Sendable, Hashable {
         case required
     }
 
+    /// TLS 1.2 at least; lower ones are a concession to a peer.
     package var minimumVersion = TLSVersion.tls12
     package var maximumVersion = TLSVersion.tls13
     package var roots = Roots.system
@@ -55,6 +58,11 @@ package struct TLSConfiguration: Sendable, Hashable {
     /// Client identities; a server that requests one gets the first whose pattern matches.
     package var identities: [TLSRule<TLSIdentity>] = []
 
+    /// What is accepted of old peers: the first rule whose pattern matches.
+    package var concessions: [TLSRule<TLSConcessions>] = []
+    /// Whether a handshake with an origin pauses for an issuer that the server did not send (`TLSQuestion.issuer`).
+    package var fetchesMissingIssuers = false
+
     package init() {}
 
     /// Returns all pins for a peer; `nil` if it is not pinned. A matching rule without pins accepts no certificate.
@@ -63,6 +71,11 @@ package struct TLSConfiguration: Sendable, Hashable {
             return nil
         }
         return rules.flatMap(\.value)
+    }
+
+    /// Returns the concessions to a peer; `nil` for none.
+    func concessions(to name: TLSPeerName) -> TLSConcessions? {
+        concessions.first { $0.pattern.matches(name) }?.value
     }
 
     func identity(for name: TLSPeerName) -> TLSIdentity? {

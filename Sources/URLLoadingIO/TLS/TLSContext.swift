@@ -29,6 +29,8 @@ package final class TLSContext: Sendable {
         guard let pointer = SSL_CTX_new(TLS_client_method()) else { throw .local(.other, "SSL_CTX_new") }
         self.pointer = pointer
         self.configuration = configuration
+        guard configuration.minimumVersion >= .tls12
+        else { throw .noVersions(configuration.minimumVersion, configuration.maximumVersion) }
         try Self.setVersions(pointer, configuration.minimumVersion, configuration.maximumVersion)
         Self.setCommonOptions(pointer)
         SSL_CTX_set_security_level(pointer, configuration.securityLevel)
@@ -45,7 +47,7 @@ package final class TLSContext: Sendable {
         // Sessions are stored in `TLSSessionCache`, under its own keys.
         c_SSL_CTX_set_session_cache_mode(pointer, Int(SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL))
         SSL_CTX_sess_set_new_cb(pointer) { ssl, session in
-            if let session { TLSLink.of(ssl)?.keep(session) }
+            if let ssl, let session { TLSLink.of(ssl)?.keep(session, of: ssl) }
             // 0: `keep` made a copy, and OpenSSL retains its reference.
             return 0
         }
@@ -61,7 +63,7 @@ package final class TLSContext: Sendable {
     static func setVersions(_ pointer: OpaquePointer, _ minimum: TLSVersion, _ maximum: TLSVersion) throws(TLSFailure) {
         guard minimum <= maximum, c_SSL_CTX_set_min_proto_version(pointer, minimum.rawValue) == 1,
             c_SSL_CTX_set_max_proto_version(pointer, maximum.rawValue) == 1
-        else { throw .local(.protocolVersion, "no version between \(minimum) and \(maximum)") }
+        else { throw .noVersions(minimum, maximum) }
     }
 
     static func setCommonOptions(_ pointer: OpaquePointer) {

@@ -43,8 +43,11 @@ extension TLSFailure.Kind {
             SSL_R_UNKNOWN_CIPHER_RETURNED, SSL_R_NO_SUITABLE_KEY_SHARE, SSL_R_NO_SHARED_GROUPS:
             self = .noCommonCipher
         case SSL_R_BAD_SIGNATURE: self = .badSignature
-        case SSL_R_EE_KEY_TOO_SMALL, SSL_R_CA_KEY_TOO_SMALL, SSL_R_CA_MD_TOO_WEAK, SSL_R_DH_KEY_TOO_SMALL:
-            self = .weakCryptography
+        case SSL_R_EE_KEY_TOO_SMALL, SSL_R_CA_KEY_TOO_SMALL, SSL_R_CA_MD_TOO_WEAK: self = .weakCryptography
+        case SSL_R_DH_KEY_TOO_SMALL, SSL_R_WRONG_SIGNATURE_TYPE, SSL_R_UNKNOWN_DIGEST,
+            SSL_R_LEGACY_SIGALG_DISALLOWED_OR_UNSUPPORTED:
+            self = .weakHandshake
+        case SSL_R_UNSAFE_LEGACY_RENEGOTIATION_DISABLED: self = .insecureRenegotiation
         case SSL_AD_REASON_OFFSET..<SSL_AD_REASON_OFFSET + 256:
             self = .alert(UInt8(truncatingIfNeeded: reason - SSL_AD_REASON_OFFSET))
         default: self = .other

@@ -38,6 +38,10 @@ package struct TLSFailure: Error, Sendable {
         // The handshake.
         case protocolVersion
         case noCommonCipher
+        /// The server's signature of the handshake, or its ephemeral key, is below the security level.
+        case weakHandshake
+        /// The server does not support secure renegotiation (RFC 5746).
+        case insecureRenegotiation
         /// The peer aborted with this alert (RFC 8446 §6).
         case alert(UInt8)
         /// The peer does not speak TLS; mostly it answers in plain text.
@@ -50,6 +54,8 @@ package struct TLSFailure: Error, Sendable {
         // The local side.
         /// The trusted certificates could not be read from this file.
         case rootsUnavailable(String)
+        /// The range of versions is empty, or begins below TLS 1.2 without a concession.
+        case unusableVersions
         /// The name to verify cannot appear in a certificate.
         case unusableName
         case other
@@ -64,13 +70,18 @@ package struct TLSFailure: Error, Sendable {
     package let chain: [[UInt8]]
     /// The result of the certificate's verification, if that was the reason.
     package let trust: TLSTrust?
+    /// The settings with which the handshake could succeed.
+    package let remedies: [TLSRemedy]
 
-    package init(_ kind: Kind, name: TLSPeerName? = nil, detail: String, chain: [[UInt8]] = [], trust: TLSTrust? = nil)
-    {
+    package init(
+        _ kind: Kind, name: TLSPeerName? = nil, detail: String, chain: [[UInt8]] = [], trust: TLSTrust? = nil,
+        remedies: [TLSRemedy] = []
+    ) {
         self.kind = kind
         self.name = name
         self.detail = detail
         self.chain = chain
         self.trust = trust
+        self.remedies = remedies
     }
 }

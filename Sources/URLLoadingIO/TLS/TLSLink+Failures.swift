@@ -10,14 +10,20 @@ extension TLSLink {
     /// Translates the failure of an SSL call.
     /// - Parameter error: the result of `SSL_get_error`.
     func failure(
-        of operation: IOFailure.Operation, _ error: Int32, _ ssl: OpaquePointer, _ name: TLSPeerName?
+        of operation: IOFailure.Operation, _ error: Int32, _ ssl: OpaquePointer, _ name: TLSPeerName?,
+        _ limits: TLSLimits?
     ) -> IOFailure {
         let (_, reason, words) = OpenSSLErrors.take()
         if let failure { return IOFailure(failure.code, operation) }
         let kind = kind(operation, error, reason)
         let trust = check?.failure == nil ? nil : check?.trust
         let chain = trust?.shown.map(\.der) ?? PEM.der(stack: SSL_get_peer_cert_chain(ssl))
-        let tls = TLSFailure(kind, name: name, detail: detail(words), chain: chain, trust: trust)
+        var remedies = check?.missingIssuerRemedy.map { [$0] } ?? []
+        if operation == .handshake, let limits {
+            remedies += TLSRemedy.remedies(kind, limits, isEarly: chain.isEmpty)
+        }
+        let tls = TLSFailure(
+            kind, name: name, detail: detail(words), chain: chain, trust: trust, remedies: remedies)
         return IOFailure(.tls(tls), operation)
     }
 

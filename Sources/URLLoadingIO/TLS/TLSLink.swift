@@ -44,11 +44,14 @@ final class TLSLink {
         (cache, key, check, giving) = (nil, nil, nil, nil)
     }
 
-    init(_ inner: any Transport, to peer: TLSPeer, _ context: TLSContext, _ key: TLSSessionCache.Key) {
+    init(
+        _ inner: any Transport, to peer: TLSPeer, _ context: TLSContext, _ key: TLSSessionCache.Key,
+        _ limits: TLSLimits?
+    ) {
         self.inner = inner
         cache = context.sessions
         self.key = key
-        check = TLSTrustCheck(peer, context.configuration, context.chains)
+        check = TLSTrustCheck(peer, context.configuration, context.chains, limits)
         giving = TLSIdentitySelection(peer, context.configuration)
     }
 
@@ -69,11 +72,15 @@ final class TLSLink {
     /// not resume it: erring on the safe side.
     var isIdentified: Bool { giving?.wasGiven == true || resumed?.isIdentified == true }
 
-    func keep(_ session: OpaquePointer) {
+    /// Whether a certificate or the handshake was below the configuration's level, on this connection or on the one
+    /// whose session it resumes.
+    func isWeak(_ ssl: OpaquePointer) -> Bool { check?.isWeak(ssl) == true || resumed?.isWeak == true }
+
+    func keep(_ session: OpaquePointer, of ssl: OpaquePointer) {
         guard let cache, let key,
             let copy = TLSSession(
                 copying: session, trust: check?.trust ?? resumed?.trust, until: check?.statusEnd ?? resumed?.statusEnd,
-                isIdentified: isIdentified)
+                isIdentified: isIdentified, isWeak: isWeak(ssl))
         else { return }
         cache.store(copy, for: key)
     }

@@ -83,4 +83,6 @@ package struct TLSNegotiated: Sendable, Hashable {
     package let serverName: String?
     /// The subject of the client's certificate.
     package let clientSubject: String?
+    /// The concessions that the handshake used.
+    package var concessions: TLSConcessions.Used = []
 }

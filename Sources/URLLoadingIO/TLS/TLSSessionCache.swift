@@ -23,14 +23,17 @@ final class TLSSession: Sendable {
     /// True if a client certificate was presented when the session was created, so that the server knows the client by
     /// it.
     let isIdentified: Bool
+    /// True if a certificate or the handshake was below the configuration's level.
+    let isWeak: Bool
 
     init?(
         copying session: OpaquePointer, trust: TLSTrust? = nil, until statusEnd: Int64? = nil,
-        isIdentified: Bool = false
+        isIdentified: Bool = false, isWeak: Bool = false
     ) {
         guard let pointer = SSL_SESSION_dup(session) else { return nil }
         self.pointer = pointer
         self.isIdentified = isIdentified
+        self.isWeak = isWeak
         self.trust = trust
         self.statusEnd = statusEnd
     }
@@ -38,7 +41,8 @@ final class TLSSession: Sendable {
     init?(copying other: TLSSession) {
         guard let pointer = SSL_SESSION_dup(other.pointer) else { return nil }
         self.pointer = pointer
-        (trust, statusEnd, isIdentified) = (other.trust, other.statusEnd, other.isIdentified)
+        (trust, statusEnd) = (other.trust, other.statusEnd)
+        (isIdentified, isWeak) = (other.isIdentified, other.isWeak)
     }
 
     deinit { SSL_SESSION_free(pointer) }

@@ -33,6 +33,10 @@ package final class TLSTransport: Transport, @unchecked Sendable {
 
     package let slot: PollSlot
 
+    /// What is accepted of the peer beyond the configuration; `nil` for nothing, and for servers.
+    package let concessions: TLSConcessions?
+    private let limits: TLSLimits?
+
     private enum Side {
         case client(TLSContext, TLSPeer, TLSSessionCache.Key, offersSession: Bool)
         case server(TLSServerContext)
@@ -53,7 +57,11 @@ package final class TLSTransport: Transport, @unchecked Sendable {
             group: peer.group,
             zone: peer.zone)
         ssl = try Self.make(context.pointer)
-        let link = TLSLink(inner, to: peer, context, key)
+        let concessions = context.configuration.concessions(to: peer.name)
+        self.concessions = concessions
+        let limits = TLSLimits(context.configuration, concessions ?? TLSConcessions())
+        self.limits = limits
+        let link = TLSLink(inner, to: peer, context, key, concessions == nil ? nil : limits)
         self.link = link
         slot = inner.slot
         let verified = context.configuration.verification == .full
@@ -70,6 +78,7 @@ package final class TLSTransport: Transport, @unchecked Sendable {
                 .unusableName, peer.name, "certificates cannot be verified for the name \(peer.name)")
         }
         do throws(TLSFailure) {
+            if concessions != nil { try limits.apply(to: ssl) }
             if let own = peer.applicationProtocols { try TLSContext.offer(own) { SSL_set_alpn_protos(ssl, $0, $1) } }
         } catch { throw IOFailure(.tls(error), .handshake) }
         if let session { SSL_set_session(ssl, session.pointer) }
@@ -84,6 +93,7 @@ package final class TLSTransport: Transport, @unchecked Sendable {
         slot = inner.slot
         side = .server(context)
         identityMayComeLater = false
+        (concessions, limits) = (nil, nil)
         guard link.attach(to: ssl) else { throw IOFailure.handshakeRefusal(.other, nil, "BIO_new") }
         SSL_set_accept_state(ssl)
     }
@@ -102,7 +112,8 @@ package final class TLSTransport: Transport, @unchecked Sendable {
             guard agreed != nil, !isClosed, let pointer = SSL_get_session(ssl),
                 let session = TLSSession(
                     copying: pointer, trust: link.check?.trust ?? link.resumed?.trust,
-                    until: link.check?.statusEnd ?? link.resumed?.statusEnd, isIdentified: link.isIdentified),
+                    until: link.check?.statusEnd ?? link.resumed?.statusEnd, isIdentified: link.isIdentified,
+                    isWeak: link.isWeak(ssl)),
                 session.isStillValid(for: name, verified: verified, now: Int(csys_wall_clock()))
             else { return nil }
             return session
@@ -147,6 +158,9 @@ package final class TLSTransport: Transport, @unchecked Sendable {
     /// Supplies the client certificate; `nil` presents none.
     package func answer(identity: TLSIdentity?) { lock.withLock { _ in link.giving?.answer(identity) } }
 
+    /// Supplies the result of the search for an issuer.
+    package func answer(issuers: TLSFoundIssuers) { lock.withLock { _ in link.check?.search.answer(issuers) } }
+
     /// Whether a client certificate was presented, on this connection or on the one whose session it resumes.
     package var isIdentified: Bool { lock.withLock { _ in link.isIdentified } }
 
@@ -165,6 +179,7 @@ package final class TLSTransport: Transport, @unchecked Sendable {
 
     private var question: TLSQuestion? {
         if let check = link.check {
+            if let issuer = check.search.pending { return .issuer(issuer) }
             if check.isPending, let trust = check.trust { return .trust(trust) }
             // The server was verified when the session was created; the decision whether to trust it is made again.
             if agreed?.isResumed == true, check.asks, check.answer == nil, var trust = link.resumed?.trust {
@@ -180,6 +195,9 @@ package final class TLSTransport: Transport, @unchecked Sendable {
             let progress = try perform(.handshake) { ssl, _ in SSL_do_handshake(ssl) }
             if case .moved = progress, agreed == nil {
                 agreed = TLSNegotiated(of: ssl)
+                if concessions != nil, let limits {
+                    agreed?.concessions = limits.used(by: ssl, isWeak: link.isWeak(ssl))
+                }
                 link.giving?.isOver = true
                 // RFC 9113 §9.2.3: HTTP/2 forbids authentication after the handshake.
                 link.giving?.isNotAsked = agreed?.applicationProtocol == "h2"
@@ -292,7 +310,7 @@ package final class TLSTransport: Transport, @unchecked Sendable {
         case SSL_ERROR_ZERO_RETURN where operation == .read: return .end
         case let error:
             isBroken = true
-            throw link.failure(of: operation, error, ssl, side.name)
+            throw link.failure(of: operation, error, ssl, side.name, limits)
         }
     }
 
@@ -338,6 +356,15 @@ package final class TLSTransport: Transport, @unchecked Sendable {
         link.inner.close()
     }
 
+    /// Whether the peer ended the connection without close_notify, after a whole record: what it sent before may be
+    /// complete.
+    package var hasEndedAfterRecord: Bool {
+        lock.withLock { _ in
+            agreed != nil && link.hasEnded && !hasBufferedBytes
+                && SSL_get_shutdown(ssl) & SSL_RECEIVED_SHUTDOWN == 0
+        }
+    }
+
     // MARK: Properties
 
     /// Session tickets may arrive at any time after a TLS 1.3 handshake (RFC 8446 §4.6.1) and are not a response: this
@@ -370,7 +397,8 @@ package final class TLSTransport: Transport, @unchecked Sendable {
     package func covers(_ name: TLSPeerName) -> Bool {
         guard case .client(let context, _, _, _) = side, context.configuration.verification == .full, name.isUsable,
             let check = link.check, !check.asks, check.pins == context.configuration.pins(for: name),
-            context.configuration.identity(for: name) == link.giving?.proposed
+            context.configuration.identity(for: name) == link.giving?.proposed,
+            context.configuration.concessions(to: name) == concessions
         else { return false }
         return lock.withLock { _ in
             guard agreed != nil, !isClosed, let certificate = SSL_get0_peer_certificate(ssl) else { return false }
@@ -396,7 +424,7 @@ package final class TLSTransport: Transport, @unchecked Sendable {
 
     package var description: String {
         let negotiated = negotiated
-        let version = negotiated.map { $0.version == .tls12 ? "tls1.2" : "tls1.3" } ?? "tls"
+        let version = negotiated.map { "tls" + $0.version.name.dropFirst(4) } ?? "tls"
         let name = side.name?.description ?? negotiated?.serverName ?? "server"
         return "\(version)(\(name)) over \(link.inner.description)"
     }

@@ -10,8 +10,8 @@ package struct TLSTrust: Sendable, Hashable {
         package let kind: TLSFailure.Kind
         /// Position in the chain as far as it was built: 0 is the server's own certificate, 1 its issuer, and so on.
         package let depth: Int
-        /// OpenSSL's message.
-        package let words: String
+        /// OpenSSL's message, and why an issuer was not found.
+        package fileprivate(set) var words: String
 
         package init(_ kind: TLSFailure.Kind, depth: Int, words: String) {
             self.kind = kind
@@ -29,6 +29,11 @@ package struct TLSTrust: Sendable, Hashable {
     package var failures: [Failure]
     /// True if the certificate was presented to an earlier connection, whose session this one resumes.
     package var isResumed = false
+}
+
+extension TLSTrust.Failure {
+    /// Adds why the search for an issuer found none.
+    mutating func add(_ reason: String) { words += "; " + reason }
 }
 
 /// A pinned key or certificate: one of a peer's pins must be in its chain, besides the usual verification.
@@ -81,4 +86,6 @@ package enum TLSQuestion: Sendable {
     /// The client certificate to present; see `TLSTransport.answer(identity:)`. With the names of the issuers that the
     /// server accepts, in DER.
     case identity([[UInt8]])
+    /// An issuer that the server did not send; see `TLSTransport.answer(issuers:)`.
+    case issuer(TLSMissingIssuer)
 }

@@ -18,6 +18,14 @@ final class TLSTrustCheck {
     let asks: Bool
     private let staples: TLSConfiguration.Staples
     private let chains: ProvenChains
+    /// The limits of a peer with concessions.
+    private let limits: TLSLimits?
+    /// The search for issuers that the server did not send.
+    var search: TLSIssuerSearch
+    /// Whether a certificate of the proven chain is below the configuration's level.
+    private var hasWeakCertificate = false
+    /// The address of the missing issuer, if a search was not enabled.
+    private var missingIssuer: String?
 
     /// The result of the verification: set if a decision is needed, if it failed, or for the sessions of a pinned
     /// server.
@@ -34,8 +42,11 @@ final class TLSTrustCheck {
 
     private static let failureLimit = 32
 
-    init(_ peer: TLSPeer, _ configuration: TLSConfiguration, _ chains: ProvenChains) {
+    init(_ peer: TLSPeer, _ configuration: TLSConfiguration, _ chains: ProvenChains, _ limits: TLSLimits?) {
         self.chains = chains
+        self.limits = limits
+        let isSearched = configuration.fetchesMissingIssuers && peer.role == .origin
+        search = TLSIssuerSearch(isEnabled: isSearched && configuration.verification == .full)
         name = peer.name
         verification = configuration.verification
         pins = configuration.pins(for: peer.name)
@@ -49,6 +60,12 @@ final class TLSTrustCheck {
     func answer(_ trusts: Bool) {
         answer = trusts
         isPending = false
+    }
+
+    /// Whether a certificate or the handshake is below the configuration's level, which only a concession permits.
+    func isWeak(_ ssl: OpaquePointer) -> Bool {
+        guard let limits else { return false }
+        return hasWeakCertificate || limits.isHandshakeWeak(ssl)
     }
 
     /// The check that failed, if the certificate was the reason.
@@ -67,11 +84,19 @@ final class TLSTrustCheck {
             return answer ? 1 : 0
         }
         X509_STORE_CTX_set_verify_cb(store, Self.record)
+        if let limits {
+            X509_VERIFY_PARAM_set_auth_level(X509_STORE_CTX_get0_param(store), limits.certificateLevel)
+        }
         if verification == .full {
             prove(store)
             if asks { addMissingIssuerFailure(store) }
         }
+        if beginsSearch(store), c_SSL_set_retry_verify(ssl) == 1 {
+            (failures, firstError) = ([], X509_V_OK)
+            return 1
+        }
         let isProven = failures.isEmpty && verification == .full
+        if isProven, let limits { hasWeakCertificate = limits.isWeak(X509_STORE_CTX_get0_chain(store)) }
         checkPins(store, isProven: isProven)
         if failures.isEmpty { X509_STORE_CTX_set_error(store, X509_V_OK) }
         if isProven, staples != .ignored { keepLeafAndIssuer(store) }
@@ -94,12 +119,43 @@ final class TLSTrustCheck {
     private func prove(_ store: OpaquePointer) {
         let key = ProvenChains.Key(name, shown: X509_STORE_CTX_get0_untrusted(store))
         if let key, chains.recall(key, for: store) { return }
-        guard X509_verify_cert(store) == 1 else {
+        guard verify(store) else {
             if failures.isEmpty { note(store) }
             return
         }
         if failures.isEmpty, let key { chains.keep(key, from: store) }
     }
+
+    /// Verifies the chain, with the issuers that were found besides those that the server sent.
+    private func verify(_ store: OpaquePointer) -> Bool {
+        guard !search.found.isEmpty, let all = c_sk_X509_new() else { return X509_verify_cert(store) == 1 }
+        let shown = X509_STORE_CTX_get0_untrusted(store)
+        defer {
+            X509_STORE_CTX_set0_untrusted(store, shown)
+            c_sk_X509_free(all)
+        }
+        for certificate in CertificateFacts.all(shown) + search.found { certificate.push(to: all) }
+        X509_STORE_CTX_set0_untrusted(store, all)
+        return X509_verify_cert(store) == 1
+    }
+
+    /// Begins the search for a missing issuer, if that is a fault of the chain. Returns whether the handshake pauses
+    /// for it; otherwise the failure says why there is none.
+    private func beginsSearch(_ store: OpaquePointer) -> Bool {
+        guard let index = failures.firstIndex(where: { $0.kind == .untrustedIssuer }),
+            let chain = X509_STORE_CTX_get0_chain(store), case let count = c_sk_X509_num(chain), count > 0,
+            let last = c_sk_X509_value(chain, count - 1).map({ CertificateFacts(sharing: $0) })
+        else { return false }
+        if search.begin(last) { return true }
+        if let reason = search.reason { failures[index].add("its issuer was not fetched: \(reason)") }
+        if case .off = search.state, !last.isSelfIssued {
+            missingIssuer = last.issuerLocations.first { $0.lowercased().hasPrefix("http:") }
+        }
+        return false
+    }
+
+    /// The setting with which the missing issuer would be fetched; `nil` if the certificate names no address.
+    var missingIssuerRemedy: TLSRemedy? { failure == nil ? nil : missingIssuer.map { .missingIssuer($0) } }
 
     private func checkPins(_ store: OpaquePointer, isProven: Bool) {
         guard let pins else { return }

@@ -57,9 +57,9 @@ struct ForeignOption: Sendable {
     private static let tls = [
         ForeignOption("--capath --ca-native --proxy-ca-native --dump-ca-embed", near: "--cacert"),
         ForeignOption(
-            "--ciphers --tls13-ciphers --curves --sigalgs --engine --egd-file --random-file", near: "--tls-min"),
+            "--tls13-ciphers --curves --sigalgs --engine --egd-file --random-file", near: "--tls-min"),
         ForeignOption("--crlfile", near: "--cert-status"),
-        ForeignOption("--sslv2 -2 --sslv3 -3 --tlsv1.0 --tlsv1.1", near: "--tls-min 1.2", "TLS below 1.2 is not safe"),
+        ForeignOption("--sslv2 -2 --sslv3 -3", near: "--tls-min 1.0", "SSL is not in OpenSSL any more"),
         ForeignOption("--ssl", near: "--ssl-reqd"),
         ForeignOption(
             "--no-alpn --no-npn --no-sessionid --false-start --ech --tls-earlydata --ssl-sessions", near: "--http1.1"),

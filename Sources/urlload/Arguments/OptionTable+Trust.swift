@@ -40,5 +40,29 @@ extension OptionTable {
         ) {
             $0.trust.requiresStatus = true
         },
+        OptionRule(
+            .security, nil, "ciphers", "DEFAULT@SECLEVEL=N",
+            "the security level of OpenSSL: 2, or 1 or 0 for old servers, which is not safe"
+        ) { (options, text) throws(UsageError) in
+            options.trust.strength = try OptionValue.strength(text, "--ciphers")
+        },
+        OptionRule(
+            .security, nil, flag: "insecure-renegotiation",
+            "accept servers without secure renegotiation (RFC 5746), which is not safe"
+        ) {
+            $0.trust.allowsInsecureRenegotiation = true
+        },
+        OptionRule(
+            .security, nil, flag: "missing-close-notify",
+            "a response without a length may end with its TLS connection, so that it may be cut"
+        ) {
+            $0.trust.allowsMissingCloseNotify = true
+        },
+        OptionRule(
+            .security, nil, flag: "fetch-issuers",
+            "fetch intermediate certificates that a server does not send, as browsers do"
+        ) {
+            $0.trust.fetchesMissingIssuers = true
+        },
     ]
 }

@@ -65,14 +65,24 @@ extension OptionTable {
         OptionRule(.security, nil, "cacert", "FILE", "trust the issuers in this PEM file, and no others") {
             $0.rootsFile = $1
         }.also("ca-certificate").like(wget: "--ca-certificate=FILE", httpie: "--verify FILE"),
-        OptionRule(.security, nil, "tls-min", "1.2|1.3", "the lowest TLS version accepted, default 1.2") {
+        OptionRule(
+            .security, nil, "tls-min", "VERSION", "the lowest TLS version accepted: 1.0, 1.1, 1.2 (default) or 1.3"
+        ) {
             (options, text) throws(UsageError) in
             options.minimumTLS = try OptionValue.tlsVersion(text, "--tls-min")
         }.like(wget: "--secure-protocol=…", httpie: "--ssl=…"),
+        OptionRule(.security, nil, flag: "tlsv1.0", "the same as --tls-min 1.0, which is not safe") {
+            $0.minimumTLS = .tls10
+        },
+        OptionRule(.security, nil, flag: "tlsv1.1", "the same as --tls-min 1.1, which is not safe") {
+            $0.minimumTLS = .tls11
+        },
         OptionRule(.security, "1", flag: "tlsv1.2", "the same as --tls-min 1.2") { $0.minimumTLS = .tls12 }
             .also("tlsv1"),
         OptionRule(.security, nil, flag: "tlsv1.3", "the same as --tls-min 1.3") { $0.minimumTLS = .tls13 },
-        OptionRule(.security, nil, "tls-max", "1.2|1.3", "the highest TLS version offered, default 1.3") {
+        OptionRule(
+            .security, nil, "tls-max", "VERSION", "the highest TLS version offered: 1.0, 1.1, 1.2 or 1.3 (default)"
+        ) {
             (options, text) throws(UsageError) in
             options.maximumTLS = try OptionValue.tlsVersion(text, "--tls-max")
         },

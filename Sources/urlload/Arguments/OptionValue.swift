@@ -60,9 +60,24 @@ enum OptionValue {
 
     static func tlsVersion(_ text: String, _ option: String) throws(UsageError) -> Configuration.TLS.Version {
         switch text {
+        case "1.0": .tls10
+        case "1.1": .tls11
         case "1.2": .tls12
         case "1.3": .tls13
-        default: throw UsageError("\(option) takes 1.2 or 1.3, not \(text)")
+        default: throw UsageError("\(option) takes 1.0, 1.1, 1.2 or 1.3, not \(text)")
+        }
+    }
+
+    /// Parses OpenSSL's default list of ciphers with a security level: `DEFAULT@SECLEVEL=0`. `nil` for level 2, the
+    /// default.
+    static func strength(
+        _ text: String, _ option: String
+    ) throws(UsageError) -> Configuration.TLS.UnsafeConcessions.Strength? {
+        switch text.replacing("DEFAULT:@", with: "DEFAULT@") {
+        case "DEFAULT@SECLEVEL=0": .any
+        case "DEFAULT@SECLEVEL=1": .bits80
+        case "DEFAULT", "DEFAULT@SECLEVEL=2": nil
+        default: throw UsageError("\(option) takes DEFAULT@SECLEVEL=0, 1 or 2: ciphers cannot be chosen one by one")
         }
     }
 

@@ -10,6 +10,30 @@ struct TrustOptions: Sendable {
     var passphrase: String?
     var pins: [Configuration.TLS.Pin] = []
     var requiresStatus = false
+    /// The strength conceded to all hosts; `nil` for the default.
+    var strength: Configuration.TLS.UnsafeConcessions.Strength?
+    var allowsInsecureRenegotiation = false
+    var allowsMissingCloseNotify = false
+    var fetchesMissingIssuers = false
+
+    /// Applies the versions, and what is conceded to servers: to all that the command talks to, as in curl.
+    func apply(
+        _ least: Configuration.TLS.Version?, _ most: Configuration.TLS.Version?, to tls: inout Configuration.TLS
+    ) {
+        let maximum = most ?? .tls13
+        let minimum = min(least ?? .tls12, maximum)
+        (tls.minimumVersion, tls.maximumVersion) = (max(minimum, .tls12), max(maximum, .tls12))
+        tls.fetchesMissingIssuers = fetchesMissingIssuers
+        let isOld = minimum < .tls12
+        guard isOld || strength != nil || allowsInsecureRenegotiation || allowsMissingCloseNotify,
+            var all = try? Configuration.TLS.UnsafeConcessions("*")
+        else { return }
+        if isOld { (all.minimumVersion, all.maximumVersion) = (minimum, maximum) }
+        all.minimumStrength = strength
+        all.allowsInsecureRenegotiation = allowsInsecureRenegotiation
+        all.allowsMissingCloseNotify = allowsMissingCloseNotify
+        tls.unsafeConcessions = [all]
+    }
 
     /// Reads the client identity; `nil` if none was given.
     func identity() async throws(LoadError) -> ClientIdentity? {

@@ -119,6 +119,7 @@ extension ExitCode {
         .connectionRefused: .connect, .unreachable: .connect, .cannotConnect: .connect,
         .connectionLost: .connectionLost, .truncated: .truncated,
         .secureConnectionFailed: .handshake, .notTLS: .handshake, .noCommonTLSVersion: .handshake,
+        .weakHandshake: .handshake, .insecureRenegotiation: .handshake,
         .clientCertificateRequired: .handshake, .clientCertificateRefused: .handshake,
         .badClientIdentity: .identity, .wrongPassphrase: .identity,
         .certificateSelfSigned: .certificate, .certificateSignatureInvalid: .certificate,

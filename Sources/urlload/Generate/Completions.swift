@@ -18,7 +18,7 @@ enum Completions {
         case "generate": Generator.kinds.keys.sorted()
         case "pretty": ["all", "colors", "format", "none"]
         case "summary": ["json"]
-        case "tls-min", "tls-max": ["1.2", "1.3"]
+        case "tls-min", "tls-max": ["1.0", "1.1", "1.2", "1.3"]
         case "request": ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
         case "policy": ["protocol", "reload", "reload-all", "revalidate", "stored", "stored-only"]
         default: []

@@ -33,7 +33,8 @@ enum OptionComparison {
 
     /// Names that curl does not have.
     static let own: Set<String> = [
-        "no-location", "max-redirects", "max-redirect", "tls-min", "no-check-certificate", "ca-certificate", "pin",
+        "no-location", "max-redirects", "max-redirect", "tls-min", "insecure-renegotiation", "missing-close-notify",
+        "fetch-issuers", "no-check-certificate", "ca-certificate", "pin",
         "trace-secrets",
         "har", "waterfall", "report", "generate", "follow", "continue", "show-headers", "summary", "pretty", "sse",
         "quiet", "content-disposition",

@@ -15,8 +15,23 @@ enum ErrorWords {
         let name = failure.phase.map { "\(failure.reason), \($0)" } ?? failure.reason
         if let proxy = failure.proxy { return atProxy(proxy, failure, name) }
         let words = sentences[failure.reason].map { "\($0) (\(name))" } ?? name
-        guard let detail = failure.detail, !reasonsWithoutDetail.contains(failure.reason) else { return words }
-        return "\(words): \(detail)"
+        let remedy = failure.remedy.map { "; \($0)" } ?? ""
+        guard let detail = failure.detail, !reasonsWithoutDetail.contains(failure.reason) else { return words + remedy }
+        return "\(words): \(detail)" + remedy
+    }
+
+    /// The options with which the load could succeed, as a clause; `nil` for none.
+    static func remedy(_ error: LoadError) -> String? {
+        let options = error.tlsRemedies.map { remedy in
+            switch remedy {
+            case .minimumVersion: "--tlsv1.0 accepts TLS 1.0 and 1.1"
+            case .minimumStrength: "--ciphers DEFAULT@SECLEVEL=0 accepts weak keys and signatures"
+            case .insecureRenegotiation: "--insecure-renegotiation accepts it"
+            case .missingCloseNotify: "--missing-close-notify accepts such an end"
+            case .missingIssuer(let location): "--fetch-issuers fetches the issuer from \(location)"
+            }
+        }
+        return options.isEmpty ? nil : options.joined(separator: ", or ")
     }
 
     /// The message for an error of a proxy. The detail begins with the name of the proxy, which the message repeats.
@@ -27,6 +42,7 @@ enum ErrorWords {
         }
         let rest = reasonsWithoutDetail.contains(failure.reason) ? nil : detail
         return "at the proxy \(proxy): " + (words.map { "\($0) (\(name))" } ?? name) + (rest.map { ": \($0)" } ?? "")
+            + (failure.remedy.map { "; \($0)" } ?? "")
     }
 
     /// Sentences that differ for proxies.
@@ -97,6 +113,8 @@ enum ErrorWords {
         "notHTTP2": "the server does not speak HTTP/2; without --http2-prior-knowledge it can choose",
         "notTLS": "the server's answer is not TLS; this port may be for http",
         "noCommonTLSVersion": "the server supports none of the TLS versions and ciphers that are offered",
+        "weakHandshake": "the server's signature of the handshake, or its key exchange, is too weak",
+        "insecureRenegotiation": "the server does not support secure renegotiation (RFC 5746)",
         "certificateNameMismatch": "the certificate is for another host",
         "certificateUntrusted": "the certificate is not issued by a trusted authority; --cacert names one",
         "certificateExpired": "the certificate has expired",

@@ -23,6 +23,8 @@ struct Report: Sendable {
         var detail: String?
         /// The proxy that failed; `nil` if the failure is not a proxy's.
         var proxy: String?
+        /// The option with which the load could succeed, as a clause.
+        var remedy: String?
         var exit: ExitCode
     }
 
@@ -102,7 +104,8 @@ extension Report.Failure {
     init(_ error: LoadError) {
         self.init(
             reason: error.reason.name, code: error.code, phase: error.phase.rawValue, party: error.party.rawValue,
-            detail: error.detail, proxy: error.proxyFailure?.proxy.description, exit: ExitCode(error))
+            detail: error.detail, proxy: error.proxyFailure?.proxy.description, remedy: ErrorWords.remedy(error),
+            exit: ExitCode(error))
     }
 
     /// The reason of a load that an option forbids.

@@ -55,8 +55,8 @@ enum TLSCommand {
         let session = Session(configuration, decisions: decisions)
         Signals.watch { session.invalidateAndCancel() }
         var failure: LoadError?
+        let stream = session.streamTask(host: target.host, port: target.port, secure: true)
         do throws(LoadError) {
-            let stream = session.streamTask(host: target.host, port: target.port, secure: true)
             stream.resume()
             try await stream.closeWrite()
         } catch { failure = error }
@@ -68,7 +68,8 @@ enum TLSCommand {
             screen.message("\(target.authority): \(ErrorWords.make(Report.Failure(failure)))")
             return ExitCode(failure)
         }
-        let drawn = Console.print(TLSDrawing.make(trust, await seen.request, failure, now: .now))
+        let agreed = stream.metrics.transactions.last.flatMap(TLSDrawing.Agreed.init)
+        let drawn = Console.print(TLSDrawing.make(trust, await seen.request, agreed, failure, now: .now))
         return failure.map { ExitCode($0) } ?? drawn
     }
 

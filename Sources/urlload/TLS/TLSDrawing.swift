@@ -6,14 +6,31 @@ import FoundationEssentials
 import URLLoading
 
 enum TLSDrawing {
-    static func make(_ trust: ServerTrust, _ request: ClientCertificateRequest? = nil, _ failure: LoadError?, now: Date)
-        -> String
-    {
+    /// The parameters of the connection.
+    struct Agreed {
+        var version: Configuration.TLS.Version
+        var cipherSuite: String?
+        var concessions: Set<Configuration.TLS.UnsafeConcessions.Kind> = []
+
+        /// `nil` without TLS.
+        init?(_ transaction: LoadMetrics.Transaction) {
+            guard let version = transaction.tlsVersion else { return nil }
+            (self.version, cipherSuite) = (version, transaction.cipherSuite)
+            concessions = transaction.tlsConcessions
+        }
+    }
+
+    static func make(
+        _ trust: ServerTrust, _ request: ClientCertificateRequest? = nil, _ agreed: Agreed? = nil,
+        _ failure: LoadError?, now: Date
+    ) -> String {
         var text = "\(trust.host)\n"
         let chain = trust.chain.isEmpty ? trust.certificates : trust.chain
         for (depth, certificate) in chain.enumerated() {
             let own = trust.failures.filter { $0.depth == depth }
-            let origin = trust.certificates.contains(certificate) ? "sent" : "trusted root"
+            let origin =
+                trust.certificates.contains(certificate)
+                ? "sent" : depth == chain.count - 1 ? "trusted root" : "not sent"
             text += "\(depth)  \(certificate.subject)  (\(origin))\n"
             if depth == 0 { text += "   for   \(names(certificate))\n" }
             text += "   key   \(certificate.publicKey), signed \(certificate.signatureAlgorithm)\n"
@@ -33,7 +50,15 @@ enum TLSDrawing {
                 "   \(unused.count) more sent, of no use: \(unused.map(\.subject).joined(separator: "; "))\n"
         }
         if let request { text += asked(request) }
+        if let agreed { text += words(agreed) }
         return text + verdict(trust, failure) + "\n"
+    }
+
+    private static func words(_ agreed: Agreed) -> String {
+        var text = "TLS \(agreed.version.rawValue / 10).\(agreed.version.rawValue % 10)"
+        if let suite = agreed.cipherSuite { text += ", \(suite)" }
+        let conceded = agreed.concessions.map(\.rawValue).sorted()
+        return text + (conceded.isEmpty ? "" : ", not safe: conceded \(conceded.joined(separator: ", "))") + "\n"
     }
 
     private static func asked(_ request: ClientCertificateRequest) -> String {
@@ -49,7 +74,8 @@ enum TLSDrawing {
     private static func verdict(_ trust: ServerTrust, _ failure: LoadError?) -> String {
         guard let failure else { return "✓ trusted" }
         let words = ErrorWords.sentence(failure.reason) ?? failure.detail ?? ""
-        return "✗ \(failure.reason)" + (words.isEmpty ? "" : ": \(words)")
+        let remedy = ErrorWords.remedy(failure).map { "; \($0)" } ?? ""
+        return "✗ \(failure.reason)" + (words.isEmpty ? "" : ": \(words)") + remedy
     }
 
     private static func names(_ certificate: Certificate) -> String {

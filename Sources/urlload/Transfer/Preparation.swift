@@ -31,9 +31,7 @@ extension Configuration {
         if !options.decodes || options.removedFields.contains("Accept-Encoding") { acceptEncoding = nil }
         if let text = options.rootsText { tls.trustRoots = .pem(text) }
         if let path = options.rootsFile { tls.trustRoots = .file(URL(filePath: path)) }
-        if let version = options.minimumTLS { tls.minimumVersion = version }
-        if let version = options.maximumTLS { tls.maximumVersion = version }
-        tls.minimumVersion = min(tls.minimumVersion, tls.maximumVersion)
+        options.trust.apply(options.minimumTLS, options.maximumTLS, to: &tls)
         tls.unsafelySkipsVerification = options.isInsecure
         // An invalid policy was refused when the command line was parsed.
         if let policy = try? options.connection.policy() { proxyPolicy = policy }

@@ -27,7 +27,8 @@ extension RetryPolicy {
     /// All reasons that `--retry-all-errors` retries.
     private static let everyReason: Set<LoadError.Reason> = [
         .connectionRefused, .unreachable, .cannotConnect, .connectionLost, .truncated, .secureConnectionFailed, .notTLS,
-        .noCommonTLSVersion, .notHTTP, .certificateExpired, .certificateUntrusted, .certificateNameMismatch,
+        .noCommonTLSVersion, .weakHandshake, .insecureRenegotiation, .notHTTP, .certificateExpired,
+        .certificateUntrusted, .certificateNameMismatch,
         .proxyRefused, .proxyNotFound, .contentDecodingFailed,
     ]
     private static let longest = Duration.seconds(600)

@@ -212,4 +212,22 @@ struct CredentialRows {
             session.invalidateAndCancel()
         }
     }
+
+    @Test("a lowest version below TLS 1.2 is accepted from every host, and metrics say which was used")
+    func oldVersions() async throws {
+        var tls = HTTPTestServer.TLS(try TestCertificateAuthority(commonName: "Untrusted root").issue())
+        (tls.minimumVersion, tls.maximumVersion) = (.tls10, .tls11)
+        try await withHTTPTestServer(.init(tls: tls)) { origin in
+            origin.route("/") { .ok($0.tls?.version ?? "-") }
+            let delegate = Answering { _ in nil }
+            for (version, name) in [(tls_protocol_version_t.TLSv10, "TLSv1.1"), (.TLSv11, "TLSv1.1")] {
+                let old = await text(origin.url(), delegate) { $0.tlsMinimumSupportedProtocolVersion = version }
+                #expect(old == (name, 200))
+            }
+            let oldest = await text(origin.url(), delegate) {
+                ($0.tlsMinimumSupportedProtocolVersion, $0.tlsMaximumSupportedProtocolVersion) = (.TLSv10, .TLSv10)
+            }
+            #expect(oldest == ("TLSv1.0", 200))
+        }
+    }
 }

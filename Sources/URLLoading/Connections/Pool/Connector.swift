@@ -46,6 +46,8 @@ enum DescriptorRelief {
 final class Connector: Sendable {
     let configuration: Configuration
     let secure: SecureContext
+    /// The issuers that servers did not send; see `IssuerFetch`.
+    let issuers = IssuerMemory()
     /// Closes the oldest idle connection of the pool, so that a new connection can use its descriptor. Its argument is
     /// the number of attempts that lack a descriptor.
     private let relieve: @Sendable (Int) -> DescriptorRelief
@@ -82,6 +84,13 @@ final class Connector: Sendable {
         over transport: any Transport, _ route: Route, _ identifier: Int
     ) throws(LoadError) -> LeasedConnection {
         let chosen = (transport as? TLSTransport)?.negotiated?.applicationProtocol
+        // RFC 9113 §9.2: HTTP/2 needs TLS 1.2.
+        if chosen == "h2", let version = (transport as? TLSTransport)?.negotiated?.version, version < .tls12 {
+            transport.close()
+            throw LoadError(
+                .secureConnectionFailed, phase: .securing, party: .remote,
+                detail: "the server chose HTTP/2 with \(version.name)")
+        }
         configuration.wireTap?(
             .connected(transport.description + (chosen == "h2" ? ", h2" : ""), connection: identifier))
         switch configuration.httpVersions {
@@ -113,10 +122,7 @@ final class Connector: Sendable {
         to origin: Origin, through proxyChain: ProxyChain, isSecure: Bool, for request: ConnectionRequest
     ) async throws(LoadError) -> any Transport {
         var request = request
-        request.access = NetworkAccess(
-            allowsCellular: configuration.allowsCellularAccess,
-            allowsExpensive: configuration.allowsExpensiveNetworkAccess,
-            allowsConstrained: configuration.allowsConstrainedNetworkAccess, traffic: configuration.trafficClass)
+        request.access = NetworkAccess(configuration)
         return try await transport(
             to: ConnectionTarget(origin: origin, proxyChain: proxyChain, isSecure: isSecure, protocols: []),
             for: request)
@@ -128,8 +134,14 @@ final class Connector: Sendable {
     ) async throws(LoadError) -> any Transport {
         guard configuration.dial == nil else { return transport }
         return try await client.handle.connecting { () throws(LoadError) in
-            try await secure.handshake(over: transport, with: origin, offering: [], client)
+            try await secure.handshake(over: transport, with: origin, offering: [], client, fetch(for: client))
         }
+    }
+
+    /// The fetch of issuers for a handshake with an origin; `nil` unless the session enables it.
+    func fetch(for client: any ConnectionClient, _ access: NetworkAccess? = nil) -> IssuerFetch? {
+        guard configuration.tls.fetchesMissingIssuers else { return nil }
+        return IssuerFetch(self, client, access ?? NetworkAccess(configuration))
     }
 
     /// Returns an open connection, with TLS if the target demands it, within the connect timeout.
@@ -164,7 +176,8 @@ final class Connector: Sendable {
     ) async throws(LoadError) -> any Transport {
         request.record?.mark(.secureStart)
         let transport = try await secure.handshake(
-            over: open, with: target.origin, offering: target.protocols, request.client)
+            over: open, with: target.origin, offering: target.protocols, request.client,
+            fetch(for: request.client, request.access))
         request.record?.mark(.secureEnd)
         return transport
     }

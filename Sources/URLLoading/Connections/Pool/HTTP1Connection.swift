@@ -340,7 +340,8 @@ final class HTTP1Connection: @unchecked Sendable {
         let progress: Progress
         do throws(IOFailure) { progress = try transport.read(into: room) } catch {
             // No bytes follow a reset; those received before it are judged like an early end.
-            throw LoadError(error, phase)
+            try judgeEnd(error)
+            progress = .end
         }
         switch progress {
         case .moved(let count):
@@ -366,6 +367,20 @@ final class HTTP1Connection: @unchecked Sendable {
             gather { $0.read(0, left: left, now: Poller.now()) }
             return false
         }
+    }
+
+    /// Throws the error of a failed read, unless it is an end without close_notify that is conceded: after a whole
+    /// record of a body whose only end is that of the connection.
+    @inline(never)
+    private func judgeEnd(_ failure: IOFailure) throws(LoadError) {
+        guard case .tls(let tls) = failure.code, tls.kind == .truncated, codec.isCloseDelimited, let secure,
+            secure.hasEndedAfterRecord
+        else { throw LoadError(failure, phase) }
+        guard secure.concessions?.allowsMissingCloseNotify == true else {
+            throw LoadError(
+                TLSFailure(.truncated, name: tls.name, detail: tls.detail, remedies: [.missingCloseNotify]), phase)
+        }
+        record?.lacksCloseNotify = true
     }
 
     /// Lets the data of a fast body gather, as `ReceiveGathering` decides.

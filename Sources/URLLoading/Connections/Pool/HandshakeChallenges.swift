@@ -18,6 +18,8 @@ struct HandshakeChallenges {
         switch question {
         case .trust(let found): try await trust(found, asking)
         case .identity(let issuers): try await identify(issuers, asking)
+        // The handshake's own loop answers it (`SecureContext`).
+        case .issuer: transport.answer(issuers: .none("it is not fetched here"))
         }
     }
 

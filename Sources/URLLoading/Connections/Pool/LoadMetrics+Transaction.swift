@@ -60,6 +60,12 @@ extension LoadMetrics {
         public var remotePort: Int? { record.facts?.remote?.portNumber }
         /// The version of TLS; `nil` without.
         public var tlsVersion: Configuration.TLS.Version? { record.facts?.tlsVersion }
+        /// The ``Configuration/TLS/UnsafeConcessions`` that the connection has used; empty if TLS was as safe as the
+        /// session otherwise demands. A resumed session counts as the one that it resumes.
+        public var tlsConcessions: Set<Configuration.TLS.UnsafeConcessions.Kind> {
+            guard let facts = record.facts else { return [] }
+            return Set(record.lacksCloseNotify ? facts.concessions.union(.missingCloseNotify) : facts.concessions)
+        }
         /// The cipher suite by its registered name, such as `TLS_AES_128_GCM_SHA256`; `nil` without TLS.
         public var cipherSuite: String? { record.facts?.cipherSuite }
         /// The number that suite is registered with (RFC 8446 §B.4), such as 0x1301.
@@ -122,13 +128,14 @@ extension LoadMetrics.Transaction {
 
 extension LoadMetrics.Transaction: CustomStringConvertible {
     /// The transaction on one line: `200 in 14.0 ms reused`, `connectionRefused in 0.3 ms`,
-    /// `200 in 14.0 ms, tolerated bareLineFeed`.
+    /// `200 in 14.0 ms, tolerated bareLineFeed`, `200 in 14.0 ms, conceded version`.
     public var description: String {
         let outcome =
             error?.reason.name ?? response?.http.map { "\($0.status.code)" }
             ?? (response == nil ? "nothing" : fetchType.rawValue)
         return "\(outcome) in \(duration.inMilliseconds) ms" + (isReusedConnection ? " reused" : "")
             + violations.map { ", tolerated \($0.code.rawValue)" }.joined()
+            + tlsConcessions.map(\.rawValue).sorted().map { ", conceded \($0)" }.joined()
     }
 }
 

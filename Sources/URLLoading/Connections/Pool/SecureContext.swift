@@ -35,27 +35,30 @@ final class SecureContext: Sendable {
         renewals.add(1, ordering: .relaxed)
     }
 
-    /// - Parameter protocols: offered in place of those of HTTP; an empty list offers none.
+    /// - Parameters:
+    ///   - protocols: offered in place of those of HTTP; an empty list offers none.
+    ///   - fetch: fetches issuers that the server does not send.
     func handshake(
         over socket: any Transport, with origin: Origin, offering protocols: [String]? = nil,
-        _ client: any ConnectionClient
+        _ client: any ConnectionClient, _ fetch: IssuerFetch?
     ) async throws(LoadError) -> TLSTransport {
         var peer = TLSPeer(TLSPeerName(origin.host), port: origin.port, applicationProtocols: protocols)
         // A byte stream is read and written by its caller, and asks no decision later.
         peer.asksIdentityLater = protocols?.isEmpty != true
         return try await handshake(
             over: socket, with: peer, of: origin.host, client,
-            scheme: origin.scheme.hasPrefix("ftp") ? origin.scheme : "https")
+            scheme: origin.scheme.hasPrefix("ftp") ? origin.scheme : "https", fetch: fetch)
     }
 
     /// Makes another connection to the same server: it resumes the session of the existing connection, or must present
     /// the same certificate. A trust decision made there is not asked again.
     func handshake(
-        over socket: any Transport, with origin: Origin, continuing other: TLSTransport, _ client: any ConnectionClient
+        over socket: any Transport, with origin: Origin, continuing other: TLSTransport,
+        _ client: any ConnectionClient, _ fetch: IssuerFetch?
     ) async throws(LoadError) -> TLSTransport {
         let peer = TLSPeer(TLSPeerName(origin.host), port: origin.port, applicationProtocols: [])
         let transport = try await handshake(
-            over: socket, with: peer, of: origin.host, client, scheme: origin.scheme, continuing: other)
+            over: socket, with: peer, of: origin.host, client, scheme: origin.scheme, continuing: other, fetch: fetch)
         guard transport.negotiated?.isResumed == true || transport.peerChain.first == other.peerChain.first else {
             transport.close()
             throw LoadError(
@@ -77,7 +80,7 @@ final class SecureContext: Sendable {
     private func handshake(
         over socket: any Transport, with peer: TLSPeer, of host: Origin.Host, _ client: any ConnectionClient,
         scheme: String = "https",
-        continuing other: TLSTransport? = nil
+        continuing other: TLSTransport? = nil, fetch: IssuerFetch? = nil
     ) async throws(LoadError) -> TLSTransport {
         let asking = client.handshakeDecision
         var peer = peer
@@ -94,6 +97,10 @@ final class SecureContext: Sendable {
         defer { client.handle.detach(transport.slot) }
         do throws(LoadError) {
             while let question = try await Self.continueHandshake(transport, client.handle) {
+                if case .issuer(let missing) = question {
+                    transport.answer(issuers: try await fetch?.issuers(of: missing) ?? .none("it is not fetched here"))
+                    continue
+                }
                 if let other, case .trust(let found) = question,
                     found.isResumed || found.shown.first?.der == other.peerChain.first
                 {
@@ -155,6 +162,8 @@ extension TLSConfiguration {
             case .systemAnd(let text): .systemAnd(Array(text.utf8))
             }
         pins = settings.pins.map(\.rule)
+        concessions = settings.unsafeConcessions.map(TLSRule.init)
+        fetchesMissingIssuers = settings.fetchesMissingIssuers
         identities = settings.clientIdentities.map(\.rule)
         securityLevel = Int32(settings.minimumStrength.rawValue)
         staples =
@@ -162,16 +171,6 @@ extension TLSConfiguration {
             case .ignored: .ignored
             case .ifPresent: .ifPresent
             case .required: .required
-            }
-    }
-}
-
-extension TLSVersion {
-    fileprivate init(_ version: Configuration.TLS.Version) {
-        self =
-            switch version {
-            case .tls12: .tls12
-            case .tls13: .tls13
             }
     }
 }

@@ -26,6 +26,8 @@ final class TransactionRecord: @unchecked Sendable {
     private(set) var isReused = false
     private(set) var usesProxy = false
     var traffic = HTTP1Traffic()
+    /// The response ended with its connection, which lacks a close_notify, and that was conceded.
+    var lacksCloseNotify = false
     /// The number of decoded body bytes.
     var decoded: Int64 = 0
 

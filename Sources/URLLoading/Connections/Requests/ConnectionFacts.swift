@@ -13,13 +13,16 @@ final class ConnectionFacts: Sendable {
     let tlsVersion: Configuration.TLS.Version?
     let cipherSuite: String?
     let cipherSuiteNumber: UInt16?
+    /// The concessions that the handshake used.
+    let concessions: TLSConcessions.Used
 
     init(_ transport: any Transport, _ identifier: Int) {
         self.identifier = identifier
         local = transport.localAddress
         remote = transport.remoteAddress
         let agreed = (transport as? TLSTransport)?.negotiated
-        tlsVersion = agreed.map { $0.version == .tls12 ? .tls12 : .tls13 }
+        tlsVersion = agreed.map { Configuration.TLS.Version($0.version) }
+        concessions = agreed?.concessions ?? []
         cipherSuite = agreed?.cipherSuite
         cipherSuiteNumber = agreed?.cipherSuiteNumber
     }

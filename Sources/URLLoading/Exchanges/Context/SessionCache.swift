@@ -202,6 +202,7 @@ extension CacheOwner {
         if tls.minimumStrength != .bits112 { words.append("strength \(tls.minimumStrength)") }
         if tls.ocspStapling != .ignored { words.append("status \(tls.ocspStapling)") }
         if tls.unsafelySkipsVerification { words.append("none") }
+        if !tls.unsafeConcessions.isEmpty { words.append("concessions \(tls.unsafeConcessions)") }
         if configuration.addressOverrides != [] { words.append("at \(configuration.addressOverrides)") }
         if let own = configuration.networkInterface { words.append("from \(own)") }
         return words.isEmpty ? nil : Digest.hex(words.joined(separator: "\u{0}").utf8)

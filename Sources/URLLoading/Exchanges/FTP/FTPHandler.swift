@@ -146,6 +146,7 @@ struct FTPConnector {
 
     func secure(_ data: any Transport, beside control: any Transport) async throws(LoadError) -> any Transport {
         guard let control = control as? TLSTransport else { return data }
-        return try await connector.secure.handshake(over: data, with: route.origin, continuing: control, load)
+        return try await connector.secure.handshake(
+            over: data, with: route.origin, continuing: control, load, connector.fetch(for: load))
     }
 }

@@ -166,10 +166,11 @@ struct CacheFetch: Sendable {
         tee(exchange, removals, shared) ?? exchange
     }
 
-    /// Whether a body might be truncated without a sign of it: it ends with a connection that has no TLS. A stored part
-    /// would be served as the whole while it is fresh (RFC 9112 §8).
+    /// Whether a body might be truncated without a sign of it: it ends with a connection that has no TLS, or whose end
+    /// without close_notify is conceded. A stored part would be served as the whole while it is fresh (RFC 9112 §8).
     private func mayBeCut(_ head: HTTPHead, _ exchange: any NetworkExchange) -> Bool {
-        exchange.expectedLength == nil && head.version.major == 1 && key.text.hasPrefix("http:")
+        exchange.expectedLength == nil && head.version.major == 1
+            && (key.text.hasPrefix("http:") || exchange.tls?.concessions?.allowsMissingCloseNotify == true)
             && !head.headers.contains(.contentLength) && !head.headers.contains(.transferEncoding)
     }
 

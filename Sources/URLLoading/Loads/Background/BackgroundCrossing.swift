@@ -43,6 +43,7 @@ package enum BackgroundCrossing: Sendable, Equatable {
     package static let tls: [String: BackgroundCrossing] = [
         "minimumVersion": .sent, "maximumVersion": .sent, "trustRoots": .sent, "pins": .sent, "minimumStrength": .sent,
         "ocspStapling": .sent, "clientIdentities": .refused, "unsafelySkipsVerification": .sent,
+        "unsafeConcessions": .sent, "fetchesMissingIssuers": .sent,
     ]
 
     package static let request: [String: BackgroundCrossing] = [

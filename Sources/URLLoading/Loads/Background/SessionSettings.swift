@@ -71,6 +71,18 @@ package struct TLSSettings: Codable, Sendable, Equatable {
     var strength: Int
     var stapling: String
     var skipsVerification: Bool
+
+    struct Concessions: Codable, Sendable, Equatable {
+        var hosts: String
+        var minimumVersion: Int?
+        var maximumVersion: Int?
+        var strength: Int?
+        var renegotiation: Bool
+        var missingCloseNotify: Bool
+    }
+    /// Missing in the settings of earlier versions, as the next one is.
+    var concessions: [Concessions]?
+    var fetchesMissingIssuers: Bool?
 }
 
 /// The command that starts a program when its transfers have events and it is not running.
@@ -213,6 +225,8 @@ extension TLSSettings {
         strength = tls.minimumStrength.rawValue
         stapling = "\(tls.ocspStapling)"
         skipsVerification = tls.unsafelySkipsVerification
+        if tls.fetchesMissingIssuers { fetchesMissingIssuers = true }
+        if !tls.unsafeConcessions.isEmpty { concessions = tls.unsafeConcessions.map(Concessions.init) }
     }
 
     func apply(to tls: inout Configuration.TLS) {
@@ -237,6 +251,28 @@ extension TLSSettings {
             tls.ocspStapling = known
         }
         tls.unsafelySkipsVerification = skipsVerification
+        tls.fetchesMissingIssuers = fetchesMissingIssuers ?? false
+        // Concessions that this build does not know are not made.
+        tls.unsafeConcessions = (concessions ?? []).compactMap(\.value)
+    }
+}
+
+extension TLSSettings.Concessions {
+    fileprivate init(_ given: Configuration.TLS.UnsafeConcessions) {
+        self.init(
+            hosts: given.pattern.text, minimumVersion: given.minimumVersion?.rawValue,
+            maximumVersion: given.maximumVersion?.rawValue, strength: given.minimumStrength?.rawValue,
+            renegotiation: given.allowsInsecureRenegotiation, missingCloseNotify: given.allowsMissingCloseNotify)
+    }
+
+    fileprivate var value: Configuration.TLS.UnsafeConcessions? {
+        guard var value = try? Configuration.TLS.UnsafeConcessions(hosts) else { return nil }
+        value.minimumVersion = minimumVersion.flatMap { .init(rawValue: $0) }
+        value.maximumVersion = maximumVersion.flatMap { .init(rawValue: $0) }
+        value.minimumStrength = strength.flatMap { .init(rawValue: $0) }
+        value.allowsInsecureRenegotiation = renegotiation
+        value.allowsMissingCloseNotify = missingCloseNotify
+        return value
     }
 }
 

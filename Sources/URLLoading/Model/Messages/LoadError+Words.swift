@@ -21,6 +21,12 @@ extension LoadError {
         }
     }
 
+    /// The detail, and which settings would help.
+    var explanationWithRemedies: String? {
+        let parts = [explanation, remedyWords].compactMap(\.self)
+        return parts.isEmpty ? nil : parts.joined(separator: "; ")
+    }
+
     /// The longest part of an underlying error that is shown, in characters.
     private static let causeLength = 200
 

@@ -129,7 +129,7 @@ public struct LoadError: Error, Sendable, CustomStringConvertible {
     public var description: String {
         var text = "\(reason.name) (\(phase.rawValue)"
         text += url.map { ", \($0.withoutSecrets))" } ?? ")"
-        for words in [explanation, cause].compactMap({ $0 }) { text += ": \(words)" }
+        for words in [explanationWithRemedies, cause].compactMap({ $0 }) { text += ": \(words)" }
         return text
     }
 }

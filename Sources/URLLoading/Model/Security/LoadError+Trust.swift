@@ -9,6 +9,12 @@ extension LoadError.Reason {
     public static let certificateSelfSigned = Self("certificateSelfSigned", -1202)
     /// A key or a signature in the chain is weaker than ``Configuration/TLS/minimumStrength``.
     public static let certificateWeak = Self("certificateWeak", -1202)
+    /// The server's signature of the handshake, or its key exchange, is weaker than
+    /// ``Configuration/TLS/minimumStrength``.
+    public static let weakHandshake = Self("weakHandshake", -1200)
+    /// The server does not support secure renegotiation (RFC 5746):
+    /// ``Configuration/TLS/UnsafeConcessions/allowsInsecureRenegotiation`` accepts it.
+    public static let insecureRenegotiation = Self("insecureRenegotiation", -1200)
     /// A signature in the chain is not its issuer's.
     public static let certificateSignatureInvalid = Self("certificateSignatureInvalid", -1202)
     /// The chain holds none of the pins of this host.
@@ -47,7 +53,9 @@ extension LoadError.Reason {
             case .identityRequired, .alert(116): .clientCertificateRequired
             case .identityRefused: .clientCertificateRefused
             case .identityUnusable: .badClientIdentity
-            case .protocolVersion, .noCommonCipher, .alert(70): .noCommonTLSVersion
+            case .protocolVersion, .noCommonCipher, .alert(70), .unusableVersions: .noCommonTLSVersion
+            case .weakHandshake: .weakHandshake
+            case .insecureRenegotiation: .insecureRenegotiation
             case .notTLS: .notTLS
             case .truncated: .truncated
             case .rootsUnavailable: .trustRootsUnavailable
@@ -56,21 +64,27 @@ extension LoadError.Reason {
     }
 }
 
-/// Carries the evaluated trust of a server inside a `LoadError`. Internal, so that callers match on the reason instead.
+/// Carries the evaluated trust of a server, and what would help, inside a `LoadError`. Internal, so that callers match
+/// on the reason instead.
 struct TrustFailure: Error {
-    let trust: ServerTrust
+    let trust: ServerTrust?
+    var remedies: [LoadError.TLSRemedy] = []
 }
 
 extension LoadError {
     init(_ failure: TLSFailure, _ phase: Phase) {
         let isLocal =
             switch failure.kind {
-            case .rootsUnavailable, .unusableName, .refused, .identityUnusable: true
+            case .rootsUnavailable, .unusableName, .refused, .identityUnusable, .unusableVersions: true
             default: false
             }
         let words = failure.name.map { "\($0): \(failure.detail)" } ?? failure.detail
         self.init(
             Reason(failure.kind), phase: phase, party: isLocal ? .local : .remote, detail: words,
-            underlying: failure.trust.map { TrustFailure(trust: ServerTrust($0)) })
+            underlying: failure.trust == nil && failure.remedies.isEmpty
+                ? nil
+                : TrustFailure(
+                    trust: failure.trust.map { ServerTrust($0) },
+                    remedies: failure.remedies.map { LoadError.TLSRemedy($0) }))
     }
 }

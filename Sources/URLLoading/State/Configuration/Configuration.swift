@@ -311,6 +311,10 @@ public struct Configuration: Sendable {
     public struct TLS: Sendable, Hashable {
         /// The versions of TLS that may be used.
         public enum Version: Int, Sendable, Hashable, Comparable {
+            /// TLS 1.0 (RFC 2246), which is not safe: only for hosts of ``unsafeConcessions``.
+            case tls10 = 10
+            /// TLS 1.1 (RFC 4346), which is not safe: only for hosts of ``unsafeConcessions``.
+            case tls11 = 11
             /// TLS 1.2 (RFC 5246).
             case tls12 = 12
             /// TLS 1.3 (RFC 8446).
@@ -328,7 +332,8 @@ public struct Configuration: Sendable {
             /// The system's and these, in PEM.
             case systemAnd(pem: String)
         }
-        /// The lowest version accepted.
+        /// The lowest version accepted; TLS 1.2 or 1.3. A lower one ends every handshake with
+        /// ``LoadError/Reason/noCommonTLSVersion``: it can be conceded to hosts (``unsafeConcessions``).
         public var minimumVersion = Version.tls12
         /// The highest version offered.
         public var maximumVersion = Version.tls13
@@ -345,6 +350,18 @@ public struct Configuration: Sendable {
         /// decision (``Decisions/challenge``) may choose another. Only with a match may a server also request one after
         /// the handshake (RFC 8446 §4.6.2).
         public var clientIdentities: [HostIdentity] = []
+        /// What is accepted of hosts whose TLS is too old to be safe; none by default.
+        public var unsafeConcessions: [UnsafeConcessions] = []
+        /// Whether the certificate of an issuer that a server did not send is fetched from the address in the
+        /// certificate that it issued (Authority Information Access, RFC 5280 §4.2.2.1), as browsers do; off by
+        /// default.
+        ///
+        /// The address tells its server that this client connects to the host. At most three issuers are fetched for a
+        /// chain, over http, 64 KiB and 5 seconds each, from addresses that ``Configuration/addressPolicy`` allows and
+        /// through the session's proxies. They are verified as if the server had sent them, and remembered in memory.
+        /// If that fails, the error is ``LoadError/Reason/certificateUntrusted``, and says why. Proxies must send
+        /// complete chains.
+        public var fetchesMissingIssuers = false
         /// Disables all verification: a machine-in-the-middle can read and change everything. For experiments on your
         /// own machine only.
         public var unsafelySkipsVerification = false

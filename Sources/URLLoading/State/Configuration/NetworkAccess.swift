@@ -17,6 +17,22 @@ struct NetworkAccess: Sendable {
     var pathNote: RecordedPath?
     var needsPath: Bool { pathNote != nil }
 
+    init(
+        allowsCellular: Bool = true, allowsExpensive: Bool = true, allowsConstrained: Bool = true,
+        traffic: TrafficClass = .default, pathNote: RecordedPath? = nil
+    ) {
+        (self.allowsCellular, self.allowsExpensive) = (allowsCellular, allowsExpensive)
+        (self.allowsConstrained, self.traffic, self.pathNote) = (allowsConstrained, traffic, pathNote)
+    }
+
+    /// The networks that a session may use, for connections that belong to no request.
+    init(_ configuration: Configuration) {
+        self.init(
+            allowsCellular: configuration.allowsCellularAccess,
+            allowsExpensive: configuration.allowsExpensiveNetworkAccess,
+            allowsConstrained: configuration.allowsConstrainedNetworkAccess, traffic: configuration.trafficClass)
+    }
+
     /// Allows every network without a query.
     static let open = NetworkAccess()
 

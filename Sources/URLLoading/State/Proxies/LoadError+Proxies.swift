@@ -58,6 +58,16 @@ extension LoadError {
     /// The server's certificate chain and every failed check; `nil` if the load failed for another reason.
     public var serverTrust: ServerTrust? { ((proxyFailure?.cause ?? underlying) as? TrustFailure)?.trust }
 
+    /// The settings of ``Configuration/TLS`` with which the load could succeed, the likeliest first; empty for most
+    /// errors. ``description`` names them.
+    ///
+    /// ```swift
+    /// catch let error where error.tlsRemedies.contains(.minimumVersion) {
+    ///     print("the camera is too old: \(error)")
+    /// }
+    /// ```
+    public var tlsRemedies: [TLSRemedy] { ((proxyFailure?.cause ?? underlying) as? TrustFailure)?.remedies ?? [] }
+
     /// Returns this error attributed to a proxy.
     func at(_ proxy: Proxy, head: HTTPHead? = nil, reply: UInt8? = nil) -> LoadError {
         guard proxyFailure == nil else { return self }
