@@ -53,8 +53,9 @@ final class DownloadWork: Sendable {
 
     /// Returns the request with `Accept-Encoding: identity`, because a coded body cannot be resumed. If a server codes
     /// the body all the same, it is decoded.
-    static func request(_ request: Request) -> Request {
+    static func request(_ request: Request, _ options: DownloadOptions = DownloadOptions()) -> Request {
         var request = request
+        guard options.sendsAcceptEncoding || request.headers.contains(.acceptEncoding) else { return request }
         if !request.headers.contains(.acceptEncoding) { request.headers[.acceptEncoding] = "identity" }
         let wantsNoCoding = request.headers[.acceptEncoding]?.lowercased() == "identity"
         if wantsNoCoding, request.contentDecoding == .ifOffered { request.contentDecoding = .always }
@@ -141,8 +142,7 @@ final class DownloadWork: Sendable {
                     if let size { try held.reserve(size) }
                     return held
                 }
-                let new = try FileWriter.create(in: folder, prefix: ResumeToken.prefix)
-                guard new.claim() else { throw IOFailure(.stopped(.cancelled), .open) }
+                let new = try FileWriter.createPartial(in: folder, prefix: ResumeToken.prefix)
                 if let size { try new.reserve(size) }
                 return new
             }
