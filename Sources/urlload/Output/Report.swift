@@ -24,6 +24,8 @@ struct Report: Sendable {
         /// The proxy that failed; `nil` if the failure is not a proxy's.
         var proxy: String?
         var exit: ExitCode
+        /// The status, if it is the failure.
+        var status: Status?
     }
 
     var url: String
@@ -43,6 +45,8 @@ struct Report: Sendable {
     var metrics: LoadMetrics?
     /// The cache's decision about each request, by the number of redirects before it.
     var cacheDecisions: [Int: String] = [:]
+    /// True for a response that a condition (`-z`) has dropped, as if it were a 304.
+    var isUnchanged = false
     /// The beginning of the body, if there is a report to show it.
     var preview: BodyPreview?
 
@@ -119,7 +123,7 @@ extension Report.Failure {
     init(_ status: Status) {
         self.init(
             reason: "httpError", code: -1011, phase: "receiving", party: "remote", detail: status.description,
-            exit: .httpError)
+            exit: .httpError, status: status)
     }
 
     var json: JSONText {
