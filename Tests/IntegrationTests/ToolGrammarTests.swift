@@ -18,7 +18,7 @@ struct ToolGrammarTests {
     /// The lines of a message that both tools write, in any order of fields.
     private func lines(_ result: Running.Result) -> [String] {
         let changing = ["User-Agent:", "Accept-Encoding:", "Connection:", "Date:"]
-        return result.text.components(separatedBy: "\n").filter { line in
+        return result.text.replacing("\r\n", with: "\n").split(separator: "\n").map(String.init).filter { line in
             !changing.contains { line.hasPrefix($0) }
         }
     }
@@ -116,7 +116,8 @@ struct ToolGrammarTests {
 
     /// Runs a download until bytes are in a file, and ends it.
     private func stop(
-        _ words: [String], _ number: Int32, _ origin: HTTPTestServer, _ folder: TemporaryFolder
+        _ words: [String], _ number: Int32, _ origin: HTTPTestServer, _ folder: TemporaryFolder,
+        waitsForNotes: Bool = true
     ) async throws {
         let before = Set(folder.names)
         let process = try Running(
@@ -124,7 +125,7 @@ struct ToolGrammarTests {
         try await eventuallyFiles(folder.names) { names in
             names.contains { !before.contains($0) && ((try? folder.bytes($0))?.count ?? 0) > 1000 }
         }
-        if number != SIGKILL { try await eventuallyFiles(folder.names) { $0.contains { $0.hasSuffix(".urlload") } } }
+        if waitsForNotes { try await eventuallyFiles(folder.names) { $0.contains { $0.hasSuffix(".urlload") } } }
         process.send(number)
         _ = try await process.wait()
     }
@@ -133,7 +134,7 @@ struct ToolGrammarTests {
     func `What three killed runs have left is gone after the next one`(_ words: [String]) async throws {
         try await with([:]) { origin, folder in
             for count in 1...3 {
-                try await stop(words, SIGKILL, origin, folder)
+                try await stop(words, SIGKILL, origin, folder, waitsForNotes: false)
                 // Each run removes what the one before has left.
                 #expect(folder.names.count == 1 && folder.names[0].hasPrefix(".urlload"), "\(count): \(folder.names)")
             }
@@ -229,6 +230,20 @@ struct ToolGrammarTests {
                 words + ["--max-filesize", "5k", origin.url().absoluteString], in: folder)
             #expect(result.code == 63 && result.output.count <= 5 << 10, "\(result.errors)")
             #expect(result.errors.contains("--max-filesize allows 5120") && folder.names.isEmpty, "\(folder.names)")
+        }
+    }
+
+    @Test func `A download sends no Accept-Encoding if it is left out`() async throws {
+        try await withHTTPTestServer { origin in
+            origin.route("/") { _ in .ok("here") }
+            let folder = try TemporaryFolder()
+            for (words, value) in [([], "identity"), (["-H", "Accept-Encoding:"], nil)] as [([String], String?)] {
+                let result = try await Running.urlload(words + ["-o", "out", origin.url().absoluteString], in: folder)
+                #expect(result.code == 0 && origin.requests.last?.headers[.acceptEncoding] == value)
+                let part = try await Running.urlload(
+                    words + ["-C", "-", "-o", "out", origin.url().absoluteString], in: folder)
+                #expect(part.code == 0 && origin.requests.last?.headers[.acceptEncoding] == value, "\(part.errors)")
+            }
         }
     }
 

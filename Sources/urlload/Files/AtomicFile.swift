@@ -42,6 +42,7 @@ final class AtomicFile {
 
     func write(_ bytes: UnsafeRawBufferPointer) throws(OutputError) { try descriptor.write(bytes) }
     func write(_ text: String) throws(OutputError) { try descriptor.write(text) }
+    func write(_ bytes: [UInt8]) throws(OutputError) { try descriptor.write(bytes) }
 
     /// Renames the file to its final name.
     func commit() throws(OutputError) {

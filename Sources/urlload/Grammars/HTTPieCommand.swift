@@ -55,6 +55,7 @@ enum HTTPieCommand {
         }
         options.urls = [url(words.removeFirst(), scheme)]
         options.expandsPatterns = false
+        if options.maximumRedirects == nil { options.maximumRedirects = 29 }
         try openSession(&options)
         var items: [HTTPieItem] = []
         for word in words { items.append(try HTTPieItem(word)) }
@@ -202,7 +203,7 @@ enum HTTPieCommand {
         if options.pretty == nil { options.pretty = .usual(isTerminal: isTerminal) }
         print(&options, isTerminal: isTerminal && options.outputs.isEmpty)
         if options.items.isOffline {
-            (options.outputs, options.destination) = ([], .standardOutput)
+            // There is nothing to download.
             options.items.downloads = false
             return
         }

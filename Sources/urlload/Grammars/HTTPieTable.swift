@@ -91,8 +91,11 @@ extension OptionTable {
         },
         OptionRule(.redirects, "F", flag: "follow", "follow redirects (default)") { $0.followsRedirects = true }
             .undone { $0.followsRedirects = false },
-        OptionRule(.redirects, nil, "max-redirects", "N", "follow at most N") { (options, text) throws(UsageError) in
-            options.maximumRedirects = try OptionValue.count(text, "--max-redirects", from: 0)
+        OptionRule(.redirects, nil, "max-redirects", "N", "fail at redirect N, default 30") {
+            (options, text) throws(UsageError) in
+            // httpie fails when the number is reached, not when it is exceeded; 0 is no limit.
+            let count = try OptionValue.count(text, "--max-redirects", from: 0)
+            options.maximumRedirects = count == 0 ? 10_000 : count - 1
         },
         OptionRule(.limits, nil, "timeout", "SECONDS", "idle timeout: end a load when the server is silent") {
             (options, text) throws(UsageError) in

@@ -108,6 +108,15 @@ final class ExchangeOutput: Sendable {
         return held
     }
 
+    /// Returns what was written for a file that no response has opened.
+    func takeHeld() throws(OutputError) -> [UInt8] {
+        try check()
+        return state.withLock { state in
+            defer { state.held = [] }
+            return state.held
+        }
+    }
+
     func check() throws(OutputError) { if let failure = state.withLock({ $0.failure }) { throw failure } }
 
     // MARK: Messages

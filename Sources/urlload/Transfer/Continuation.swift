@@ -92,14 +92,14 @@ struct Continuation: Sendable {
         let resumes: Bool
         let leftover: URL
         let sendsAcceptEncoding: Bool
+        /// The size in bytes beyond which the load fails.
+        let maximumSize: Int64?
     }
 
     /// What to do after an event.
     enum Step: Sendable, Hashable {
         case proceed
         case pause(Duration)
-        /// The load is cancelled.
-        case stop
     }
 
     /// The options of the download.
@@ -127,7 +127,7 @@ struct Continuation: Sendable {
         _ request: Request, _ token: ResumeToken?, _ run: Run, old: ResumeToken?, _ onEvent: (LoadEvent) -> Step
     ) async throws(LoadError) -> DownloadedFile {
         var options = options
-        options.sendsAcceptEncoding = run.sendsAcceptEncoding
+        (options.sendsAcceptEncoding, options.maximumSize) = (run.sendsAcceptEncoding, run.maximumSize)
         let task =
             token.map {
                 run.session.downloadTask(resuming: $0, request: request, options: options, decisions: run.decisions)
@@ -149,7 +149,6 @@ struct Continuation: Sendable {
         for await event in events {
             switch onEvent(event) {
             case .proceed: break
-            case .stop: task.cancel()
             case .pause(let pause):
                 task.suspend()
                 try? await Task.sleep(for: pause)

@@ -54,7 +54,7 @@ extension Transfer {
         }
         let run = Continuation.Run(
             session: session, decisions: decisions, resumes: options.continues, leftover: continuation.leftover,
-            sendsAcceptEncoding: !options.removedFields.contains(.acceptEncoding))
+            sendsAcceptEncoding: !options.removedFields.contains(.acceptEncoding), maximumSize: options.maximumSize)
         try await save(continuation, watch, attempt) { (onEvent) throws(LoadError) in
             try await continuation.load(request, run, onEvent)
         }
@@ -70,13 +70,14 @@ extension Transfer {
             let file = try await load { event in
                 process(event, continuation, watch, attempt)
                 guard case .received(let bytes) = event else { return .proceed }
-                do { try checkSize(bytes.total, attempt) } catch { return .stop }
                 return throttle?.pause(after: bytes.count).map { .pause($0) } ?? .proceed
             }
             // Some events of a task that became a download may have passed before they were read.
             attempt.bytes = max(attempt.bytes, file.size - attempt.resumedAt)
         } catch {
-            if attempt.failure?.exit == .tooLarge { error.resumeToken?.discard() }
+            if error.reason == .bodyTooLarge, let most = options.maximumSize {
+                attempt.failure = Report.Failure(Self.tooLarge("it has more bytes", most))
+            }
             attempt.kept = attempt.failure?.exit == .tooLarge ? nil : Report.Kept(continuation, error, attempt)
             if error.reason == .cannotCreateFile || error.reason == .cannotMoveFile, attempt.failure == nil {
                 var failure = Report.Failure(error)
@@ -197,7 +198,9 @@ extension Transfer {
             chosen.withLock { $0 = part }
             guard case .nothing(let path) = part, let continuation = Continuation(path) else { return .cancel }
             if options.saving.makesFolders { try Folder.make(for: path) }
-            return .becomeDownload(continuation.options)
+            var download = continuation.options
+            download.maximumSize = options.maximumSize
+            return .becomeDownload(download)
         }
         let task = session.dataTask(request, decisions: decisions)
         let events = task.events

@@ -37,7 +37,7 @@ struct Transfer: Sendable {
         } catch {
             report.failure = attempt.failure
         }
-        if attempt.isUnchanged || options.items.isOffline && watch.exchange?.hasRequest == true { report.failure = nil }
+        if attempt.isUnchanged { report.failure = nil }
         attempt.fill(&report)
         report = finished(report, watch)
         line.end(report.savedLine(line.elapsed))
@@ -60,8 +60,23 @@ struct Transfer: Sendable {
         var request = try Request(options, url)
         if let limit = options.rateLimit { try await PacedInput.pace(&request, options, limit) }
         try await FTPUpload.prepare(&request, options, session)
-        try await Watch.$current.withValue(watch) { try await carryOut(request, url, watch, attempt) }
+        do {
+            try await Watch.$current.withValue(watch) { try await carryOut(request, url, watch, attempt) }
+        } catch {
+            guard options.items.isOffline, let exchange = watch.exchange, exchange.hasRequest else { throw error }
+            return try writeOffline(exchange, attempt)
+        }
         try conclude(attempt)
+    }
+
+    /// Writes the request that `--offline` has made to the file of `-o`; to standard output it was written before.
+    private func writeOffline(_ exchange: ExchangeOutput, _ attempt: Attempt) throws(OutputError) {
+        let held = try exchange.takeHeld()
+        guard case .file(let path) = options.destination else { return }
+        let file = try AtomicFile(path: path)
+        try file.write(held)
+        try file.commit()
+        attempt.file = path
     }
 
     /// Chooses the way in which the response is saved or written.
@@ -184,11 +199,13 @@ struct Transfer: Sendable {
     /// Throws for more bytes than `--max-filesize` allows.
     func checkSize(_ bytes: Int64, _ attempt: Attempt) throws {
         guard let most = options.maximumSize, bytes > most else { return }
-        attempt.failure = Report.Failure(
-            LoadError(
-                .bodyTooLarge, phase: .receiving, party: .remote,
-                detail: "it has \(bytes) bytes or more, and --max-filesize allows \(most)"))
+        attempt.failure = Report.Failure(Self.tooLarge("it has \(bytes) bytes or more", most))
         throw RefusedStatus()
+    }
+
+    static func tooLarge(_ words: String, _ most: Int64) -> LoadError {
+        LoadError(
+            .bodyTooLarge, phase: .receiving, party: .remote, detail: "\(words), and --max-filesize allows \(most)")
     }
 
     /// Throws for a status whose body is not to be written.
@@ -208,7 +225,8 @@ struct Transfer: Sendable {
             throw RefusedStatus()
         }
         guard options.failsOnStatus, !options.failsWithBody, isFailure(status) else {
-            return try checkSize(response.expectedLength ?? 0, attempt)
+            let announced = options.asksForHead ? response.http?.headers[.contentLength].flatMap { Int64($0) } : nil
+            return try checkSize(announced ?? response.expectedLength ?? 0, attempt)
         }
         attempt.failure = Report.Failure(status)
         throw RefusedStatus()

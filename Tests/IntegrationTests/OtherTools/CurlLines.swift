@@ -88,6 +88,7 @@ enum CurlLines {
         --max-filesize 1000 U/file
         --max-filesize 1k U/file
         --max-filesize 999 -s U/file
+        --max-filesize 1000 -I U/file
         --max-filesize 999 -s -o out.txt U/file
         --max-filesize 999 -s -O U/file
         --compressed U/plain

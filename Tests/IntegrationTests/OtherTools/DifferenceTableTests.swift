@@ -79,6 +79,9 @@ struct DifferenceTableTests {
             ours: { $0.output.contains("302 Found") && !$0.output.contains("look there") }),
         "`-d` into a pipe": Claim(
             theirs: { $0.output == "named\n" }, ours: { $0.files["given.txt"] == "named\n" && $0.output.isEmpty }),
+        "`-d` and an error page": Claim(
+            theirs: { $0.code == 4 && $0.files["out.txt"] == "" },
+            ours: { $0.code == 4 && $0.files["out.txt"] == nil }),
         "letters in JSON": Claim(
             theirs: { String(decoding: $0.received.last?.body ?? [], as: UTF8.self).contains("\\u00fc") },
             ours: { String(decoding: $0.received.last?.body ?? [], as: UTF8.self).contains("ü") }),

@@ -55,6 +55,7 @@ enum HTTPieLines {
         --ignore-stdin --print= U/plain
         --ignore-stdin --print=x U/plain
         --ignore-stdin --offline --print=B -f U/echo a=1 b=2
+        --ignore-stdin --offline --print=B -o out.txt U/echo a=1
         --ignore-stdin --print=Bhb -o out.txt U/echo a=1
         --ignore-stdin -q -v U/plain
         --ignore-stdin -o out.txt U/plain

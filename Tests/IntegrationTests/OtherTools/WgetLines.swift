@@ -62,7 +62,7 @@ enum WgetLines {
         -q -nH U/folder/name.txt
         -q --trust-server-names U/moved
         -q --trust-server-names U/moved/twice
-        -q --trust-server-names -nc U/moved/data
+        -q --trust-server-names -nc U/moved/data ## request
         -q --content-disposition U/named
         -nv -T 5 -t 1 U/file
         -q --no-check-certificate U/file

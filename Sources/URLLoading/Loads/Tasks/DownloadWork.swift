@@ -235,7 +235,8 @@ final class DownloadWork: Sendable {
     func receive(_ exchange: any Exchange, _ control: LoadHandle) async throws(LoadError) -> Saved {
         let (held, offset, end) = state.withLock { ($0.file, $0.offset, $0.end) }
         guard let file = held else { return Saved(isEnd: true) }
-        let saved = await BlockingThreads.files.call(.never) { [clock] () -> Saved in
+        let saved = await BlockingThreads.files.call(.never) {
+            [clock, most = options.maximumSize ?? .max] () -> Saved in
             var saved = Saved()
             defer { if saved.count > 0 { file.wrote(upTo: offset + Int64(saved.count), now: clock.coarseNow()) } }
             do {
@@ -247,6 +248,11 @@ final class DownloadWork: Sendable {
                             saved.error = LoadError(
                                 .rangeNotSatisfiable, phase: .receiving, party: .remote,
                                 detail: "more bytes than its Content-Range says")
+                            return saved
+                        }
+                        guard Int64(piece.count) <= most - offset - Int64(saved.count) else {
+                            saved.isTooLong = true
+                            saved.error = .tooLarge(Int(most))
                             return saved
                         }
                         try file.write(piece.storage.bytes(piece.range), at: offset + Int64(saved.count))
