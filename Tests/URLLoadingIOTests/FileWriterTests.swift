@@ -180,6 +180,16 @@ struct LeftoverTests {
         #expect(folder.names == ["a", "b", "c"])
     }
 
+    @Test func `A file that is delivered has no mark, because its owner may move it`() throws {
+        let folder = try TemporaryFolder()
+        let file = try FileWriter.createPartial(in: folder.path, prefix: Self.prefix)
+        file.deliver()
+        file.unclaim()
+        #expect(mode(file.path) == 0o600 && Leftovers.sweep(folder.path, prefix: Self.prefix).isEmpty)
+        file.discard()
+        #expect(folder.names.isEmpty)
+    }
+
     @Test func `A folder is read once an hour`() throws {
         let folder = try TemporaryFolder()
         Leftovers.sweepSometimes(folder.path, prefix: Self.prefix, now: 1)

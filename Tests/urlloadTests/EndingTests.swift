@@ -72,6 +72,11 @@ struct ToolOptionTests {
         #expect(try parsed("-H", "Host:", "-H", "Host: a", "u").fields[.host] == "a")
     }
 
+    @Test("Pages are not searched for links", arguments: ["-r", "-p", "-m", "-k"])
+    func refusals(_ option: String) {
+        #expect(throws: UsageError.self) { try parsed(option, "u", table: .wget) }
+    }
+
     @Test("Ports are one, or a range")
     func ports() throws {
         #expect(try ConnectionOptions.ports("20000") == 20000...20000)

@@ -113,12 +113,17 @@ package final class FileWriter: Sendable {
     package func keep() {
         hold.withLock { hold in
             hold.isKept = true
-            guard hold.isMarked else { return }
-            hold.isMarked = false
-            Leftovers.unmark(descriptor)
-            if !hold.isClaimed { _ = csys_file_unclaim(descriptor) }
+            unmark(&hold)
         }
     }
+
+    private func unmark(_ hold: inout Hold) {
+        guard hold.isMarked else { return }
+        hold.isMarked = false
+        Leftovers.unmark(descriptor)
+        if !hold.isClaimed { _ = csys_file_unclaim(descriptor) }
+    }
+
     /// Removes the file when the last reference to it is dropped. A stored token may still name it, so it is kept when
     /// this process is killed.
     package func unkeep() { hold.withLock { $0.isKept = false } }
@@ -142,8 +147,13 @@ package final class FileWriter: Sendable {
         }
     }
 
-    /// Marks the file as complete and handed to the caller.
-    package func deliver() { hold.withLock { $0.isDelivered = true } }
+    /// Notes that the file is complete and handed to the caller, who may move it without this object.
+    package func deliver() {
+        hold.withLock { hold in
+            hold.isDelivered = true
+            unmark(&hold)
+        }
+    }
     package var wasDelivered: Bool { hold.withLock { $0.isDelivered } }
 
     /// Removes the file under the name that it was moved to.

@@ -348,20 +348,24 @@ final class DownloadWork: Sendable {
     /// Takes over a file that the background agent has completed.
     func adopt(_ file: DownloadedFile) { state.withLock { $0.complete = file } }
 
-    /// Releases the partial file at the end of the load, so that a token may resume it.
+    /// Releases the partial file at the end of the load, so that a token may resume it. A file that no token can resume
+    /// is removed now, because the process may end before the last reference to it is dropped.
     func leave() {
-        let (held, leftover) = state.withLock { state in
+        let (held, leftover, isUseless) = state.withLock { state in
             let isPlain =
                 state.response?.http.map { $0.status == .ok && !$0.headers.contains(.contentEncoding) } ?? false
             return (
                 state.complete == nil ? state.file : nil,
-                state.record == nil && state.offset > 0 && isPlain ? options.leftover : nil
+                state.record == nil && state.offset > 0 && isPlain ? options.leftover : nil,
+                state.record == nil && state.hasContent
             )
         }
         if let held, let leftover {
             try? held.move(
                 from: held.path, to: leftover.path(percentEncoded: false), replacing: true, permissions: .usual,
                 synchronizes: false)
+        } else if isUseless {
+            held?.discard()
         }
         held?.unclaim()
     }
