@@ -55,6 +55,16 @@ enum Demonstration {
         try await step("256 MiB, counted and dropped", ["--summary", "json", plain.url("/large").absoluteString], nil)
         try await step("A server that ends too early", [plain.url("/cut").absoluteString], nil)
         try await step("A page that is not there, with --fail", ["-f", plain.url("/nowhere").absoluteString], nil)
+        guard Signals.exitCode == nil else { return }
+        try say(
+            """
+
+            Try next:
+              urlload https://example.org/       print a page
+              urlload -O URL                     save a file; -C resumes it
+              urlload tour                       see what the library can do
+              urlload --help                     all options
+            """)
     }
 
     private static func step(_ title: String, _ arguments: [String], _ roots: String?) async throws {
@@ -63,9 +73,11 @@ enum Demonstration {
         try say("\n# \(title)\n$ urlload " + shown.joined(separator: " "))
         var options = try ArgumentParser.parse(arguments)
         options.rootsText = roots
-        let code = await LoadCommand.load(options)
-        try say("(exit code \(code.rawValue))")
+        // Messages stay between the lines that they belong to, also in a pipe.
+        options.shared.errorFile = "-"
+        let ending = await LoadCommand.load(options)
+        try say("(exit code \(ending.code.rawValue))")
     }
 
-    private static func say(_ text: String) throws { try FileDescriptor.standardError.write(text + "\n") }
+    private static func say(_ text: String) throws { try FileDescriptor.standardOutput.write(text + "\n") }
 }

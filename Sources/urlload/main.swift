@@ -2,4 +2,4 @@
 
 import Glibc
 
-exit(await Command.run(Array(CommandLine.arguments.dropFirst())).rawValue)
+exit(await Command.run(Array(CommandLine.arguments.dropFirst())))

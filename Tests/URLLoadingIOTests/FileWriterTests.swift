@@ -111,3 +111,97 @@ struct FileWriterTests {
     @Test("The system has a boot identifier")
     func boot() { #expect(SystemBoot.identity.utf8.count == 36 && !SystemBoot.identity.contains("\n")) }
 }
+
+/// What a killed process leaves, and what must stay.
+@Suite(.timeLimit(.minutes(4)))
+struct LeftoverTests {
+    private static let prefix = ".urlloading-"
+
+    private func leave(_ name: String, in folder: TemporaryFolder, mode: mode_t) throws {
+        let path = folder.path + "/" + name
+        try Data("part".utf8).write(to: URL(fileURLWithPath: path))
+        try #require(chmod(path, mode) == 0)
+    }
+
+    @Test func `A file with the mark that no process has locked is removed; all others stay`() throws {
+        let folder = try TemporaryFolder()
+        let marked = Self.prefix + "abcdefghijklmnopqrstuv01"
+        try leave(marked, in: folder, mode: 0o1600)
+        let others: [(String, mode_t)] = [
+            (Self.prefix + "bcdefghijklmnopqrstuvw01", 0o600), (Self.prefix + "Film", 0o1600),
+            (Self.prefix + "agent-0123456789", 0o1600), ("film.mp4", 0o1600),
+        ]
+        for (name, mode) in others { try leave(name, in: folder, mode: mode) }
+        symlink(others[0].0, folder.path + "/" + Self.prefix + "cdefghijklmnopqrstuvwx01")
+        #expect(Leftovers.sweep(folder.path, prefix: Self.prefix) == [marked])
+        #expect(folder.names.count == others.count + 1)
+        #expect(Leftovers.sweep(folder.path + "/none", prefix: Self.prefix).isEmpty)
+    }
+
+    @Test func `The file of a running download has the mark and stays, claimed or not`() throws {
+        let folder = try TemporaryFolder()
+        let file = try FileWriter.createPartial(in: folder.path, prefix: Self.prefix)
+        #expect(mode(file.path) == 0o1600 && Leftovers.sweep(folder.path, prefix: Self.prefix).isEmpty)
+        file.unclaim()
+        #expect(Leftovers.sweep(folder.path, prefix: Self.prefix).isEmpty && file.claim() && !file.claim())
+        file.discard()
+        #expect(folder.names.isEmpty)
+    }
+
+    @Test func `A file that is kept has no mark, and another holder may claim it`() throws {
+        let folder = try TemporaryFolder()
+        let file = try FileWriter.createPartial(in: folder.path, prefix: Self.prefix)
+        file.keep()
+        #expect(mode(file.path) == 0o600)
+        let (other, _) = try FileWriter.reopen(file.path)
+        #expect(!other.claim())
+        file.unclaim()
+        #expect(other.claim() && Leftovers.sweep(folder.path, prefix: Self.prefix).isEmpty)
+        // A token may name it: no later use gives it the mark again.
+        other.unkeep()
+        #expect(mode(file.path) == 0o600)
+        other.discard()
+    }
+
+    @Test func `A file that is moved has no mark, whatever permissions it gets`() throws {
+        let folder = try TemporaryFolder()
+        for (name, permissions) in [("a", FileWriter.Permissions.unchanged), ("b", .usual), ("c", .exactly(0o640))] {
+            let file = try FileWriter.createPartial(in: folder.path, prefix: Self.prefix)
+            let place = folder.path + "/" + name
+            try file.move(from: file.path, to: place, replacing: false, permissions: permissions, synchronizes: false)
+            #expect(mode(place) & 0o7000 == 0 && (name != "a" || mode(place) == 0o600))
+            let again = try FileWriter.createPartial(in: folder.path, prefix: Self.prefix)
+            #expect(throws: IOFailure.self) {
+                try again.move(
+                    from: again.path, to: place, replacing: false, permissions: permissions, synchronizes: false)
+            }
+            #expect(mode(again.path) == 0o1600)
+        }
+        #expect(folder.names == ["a", "b", "c"])
+    }
+
+    @Test func `A file that is delivered has no mark, because its owner may move it`() throws {
+        let folder = try TemporaryFolder()
+        let file = try FileWriter.createPartial(in: folder.path, prefix: Self.prefix)
+        file.deliver()
+        file.unclaim()
+        #expect(mode(file.path) == 0o600 && Leftovers.sweep(folder.path, prefix: Self.prefix).isEmpty)
+        file.discard()
+        #expect(folder.names.isEmpty)
+    }
+
+    @Test func `A folder is read once an hour`() throws {
+        let folder = try TemporaryFolder()
+        Leftovers.sweepSometimes(folder.path, prefix: Self.prefix, now: 1)
+        try leave(Self.prefix + "abcdefghijklmnopqrstuv01", in: folder, mode: 0o1600)
+        Leftovers.sweepSometimes(folder.path, prefix: Self.prefix, now: 3_599_000_000_000)
+        #expect(folder.names.count == 1)
+        Leftovers.sweepSometimes(folder.path, prefix: Self.prefix, now: 3_600_000_000_001)
+        #expect(folder.names.isEmpty)
+    }
+
+    private func mode(_ path: String) -> mode_t {
+        var status = stat()
+        return lstat(path, &status) == 0 ? status.st_mode & 0o7777 : 0
+    }
+}

@@ -38,6 +38,47 @@ struct SocketTests {
         #expect(near.description == "tcp(\(near.peer?.description ?? ""))")
     }
 
+    @Test("A socket takes the first free port of its range, and reports that there is none")
+    func localPorts() async throws {
+        let listener = try SocketListener(Self.anywhere)
+        // A port that was free a moment ago; another process may take it, so several are offered.
+        let taken = try SocketListener(Self.anywhere)
+        let first = taken.address.port
+        var setup = SocketSetup()
+        setup.ports = first...max(first, min(first &+ 200, 65_535))
+        let near = try await SocketTransport.connect(to: listener.address, with: setup, StopToken())
+        let port = try #require(near.localAddress?.port)
+        #expect(port > first && setup.ports?.contains(port) == true)
+        setup.ports = first...first
+        await #expect(throws: IOFailure.self) {
+            try await SocketTransport.connect(to: listener.address, with: setup, StopToken())
+        }
+        withExtendedLifetime(taken) {}
+        near.close()
+    }
+
+    @Test("Keep-alive probes are set before a socket connects, and are off by default")
+    func keepAlive() async throws {
+        let listener = try SocketListener(Self.anywhere)
+        func option(_ level: Int32, _ name: Int32, of socket: SocketTransport) -> Int32 {
+            var value: Int32 = -1
+            var size = socklen_t(MemoryLayout<Int32>.size)
+            getsockopt(socket.descriptor, level, name, &value, &size)
+            return value
+        }
+        let plain = try await SocketTransport.connect(to: listener.address, StopToken())
+        #expect(option(SOL_SOCKET, SO_KEEPALIVE, of: plain) == 0)
+        var setup = SocketSetup()
+        setup.keepAlive = .init(seconds: 7, count: 3)
+        let probed = try await SocketTransport.connect(to: listener.address, with: setup, StopToken())
+        #expect(option(SOL_SOCKET, SO_KEEPALIVE, of: probed) == 1)
+        let tcp = Int32(IPPROTO_TCP)
+        #expect(option(tcp, TCP_KEEPIDLE, of: probed) == 7 && option(tcp, TCP_KEEPINTVL, of: probed) == 7)
+        #expect(option(tcp, TCP_KEEPCNT, of: probed) == 3)
+        plain.close()
+        probed.close()
+    }
+
     @Test("Pending input is reported: bytes, an end, or a reset", arguments: ["bytes", "end", "reset", "nothing"])
     func pendingInput(_ kind: String) async throws {
         let (near, far) = try await socketPair()

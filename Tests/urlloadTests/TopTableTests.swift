@@ -34,6 +34,16 @@ struct TopTableTests {
         #expect(table.lines(snapshot(13, received: 0), columns: 120)[0].contains("in 0 B/s"))
     }
 
+    @Test("the rules that a host's responses broke have a line, most frequent first")
+    func violations() {
+        var table = TopTable()
+        var now = snapshot(1, received: 0)
+        now.hosts[0].traffic.tolerated = ["bareLineFeed": 3, "malformedFieldName": 5]
+        let lines = table.lines(now, columns: 120)
+        #expect(lines.last == "https://a.test broke rules: malformedFieldName 5, bareLineFeed 3")
+        #expect(!table.lines(snapshot(2, received: 0), columns: 120).contains { $0.contains("broke") })
+    }
+
     @Test("lines fit the terminal, and a name that another program sent does not command it")
     func safe() {
         var table = TopTable()

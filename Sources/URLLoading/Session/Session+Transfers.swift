@@ -135,7 +135,8 @@ extension Session {
     ) -> LoadTask<DownloadedFile> {
         if agent != nil { return backgroundDownload(request, options, BackgroundOptions(), decisions, sink: nil) }
         let work = DownloadWork(options, nil, core.configuration)
-        return LoadTask(TaskDriver(core, DownloadWork.request(request), decisions, TaskWork(download: work)), self)
+        let asked = DownloadWork.request(request, options)
+        return LoadTask(TaskDriver(core, asked, decisions, TaskWork(download: work)), self)
     }
 
     /// Creates a task that resumes an interrupted download. It emits ``LoadEvent/resumed(offset:expected:)`` before any
@@ -147,7 +148,7 @@ extension Session {
         decisions: Decisions? = nil
     ) -> LoadTask<DownloadedFile> {
         let work = DownloadWork(options, token, core.configuration)
-        let asked = DownloadWork.request(request ?? token.request)
+        let asked = DownloadWork.request(request ?? token.request, options)
         let load =
             agent == nil
             ? TaskDriver(core, asked, decisions, TaskWork(download: work))

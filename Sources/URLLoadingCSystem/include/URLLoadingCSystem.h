@@ -70,6 +70,9 @@ int csys_set_receive_low_water(int descriptor, int count);
 int csys_set_traffic_class(int descriptor, int family, int code_point, int priority);
 /// Binds a socket to an interface, whatever the routes say. -EPERM where only privileged processes may.
 int csys_bind_interface(int descriptor, const char *name);
+/// Lets TCP probe a connection after `seconds` of silence, and each `seconds` after that; `count` unanswered probes end
+/// it, 0 for the system's number.
+int csys_set_keep_alive(int descriptor, int seconds, int count);
 /// Binds the local address; if its port is 0, the port is chosen when connecting.
 int csys_bind_address(int descriptor, const struct sockaddr *address, socklen_t length);
 /// Reads the first address of an interface in a family. Returns its length, 0 if it has none, or -errno.
@@ -121,6 +124,14 @@ int csys_file_reserve(int descriptor, int64_t size);
 /// Acquires a lock that excludes other processes and other opens of the file; fails if it is taken.
 int csys_file_claim(int descriptor);
 int csys_file_unclaim(int descriptor);
+/// Acquires that lock, and gives the file the mark of what a later process may remove: the sticky bit, which has no
+/// other meaning for a file (chmod(2)). Returns -errno without the lock or without modes.
+int csys_file_mark(int descriptor);
+/// Removes the mark; the lock stays.
+int csys_file_unmark(int descriptor);
+/// Removes a file of this user that has the mark and that no process has locked. On a file system whose locks other
+/// machines may not see, it must also have been left alone for that many seconds. Returns whether it was removed.
+_Bool csys_file_remove_leftover(const char *path, int64_t seconds);
 int csys_file_sync(int descriptor);
 /// Synchronises the content only, without metadata such as its times.
 int csys_file_sync_content(int descriptor);

@@ -5,6 +5,7 @@
 
 #include <sys/uio.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -137,6 +138,15 @@ int csys_accept(int descriptor, struct sockaddr_storage *peer, socklen_t *length
 int csys_set_no_delay(int descriptor) {
     int on = 1;
     return result(setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on));
+}
+
+int csys_set_keep_alive(int descriptor, int seconds, int count) {
+    int on = 1;
+    if (setsockopt(descriptor, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on) < 0
+        || setsockopt(descriptor, IPPROTO_TCP, TCP_KEEPIDLE, &seconds, sizeof seconds) < 0
+        || setsockopt(descriptor, IPPROTO_TCP, TCP_KEEPINTVL, &seconds, sizeof seconds) < 0)
+        return -errno;
+    return count > 0 ? result(setsockopt(descriptor, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count)) : 0;
 }
 
 int csys_set_receive_low_water(int descriptor, int count) {
@@ -422,6 +432,56 @@ int csys_file_reserve(int descriptor, int64_t size) {
 }
 int csys_file_claim(int descriptor) { return result(flock(descriptor, LOCK_EX | LOCK_NB)); }
 int csys_file_unclaim(int descriptor) { return result(flock(descriptor, LOCK_UN)); }
+
+// File systems whose files other machines may hold open: their locks may not be seen here.
+static _Bool is_remote(int descriptor) {
+    struct statfs status;
+    if (fstatfs(descriptor, &status) != 0) return 1;
+    switch ((unsigned long)status.f_type) {
+    case 0x6969:      // NFS
+    case 0x517b:      // SMB
+    case 0xfe534d42:  // SMB2
+    case 0xff534d42:  // CIFS
+    case 0x65735546:  // FUSE, which virtiofs is too
+    case 0x01021997:  // 9P
+    case 0x00c36400:  // Ceph
+    case 0x5346414f:  // AFS
+    case 0x47504653:  // GPFS
+    case 0x0bd00bd0:  // Lustre
+        return 1;
+    default: return 0;
+    }
+}
+
+static _Bool is_leftover(int descriptor, struct stat *status) {
+    return fstat(descriptor, status) == 0 && S_ISREG(status->st_mode) && (status->st_mode & S_ISVTX)
+        && status->st_uid == geteuid() && status->st_nlink == 1;
+}
+
+int csys_file_mark(int descriptor) {
+    struct stat status;
+    if (flock(descriptor, LOCK_EX | LOCK_NB) < 0 || fstat(descriptor, &status) < 0) return -errno;
+    return result(fchmod(descriptor, (status.st_mode & 0777) | S_ISVTX));
+}
+
+int csys_file_unmark(int descriptor) {
+    struct stat status;
+    if (fstat(descriptor, &status) < 0) return -errno;
+    return result(fchmod(descriptor, status.st_mode & 0777));
+}
+
+_Bool csys_file_remove_leftover(const char *path, int64_t seconds) {
+    struct stat status;
+    int descriptor = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    if (descriptor < 0) return 0;
+    // The mark is removed under the lock, so it is looked at again.
+    _Bool is_removed = is_leftover(descriptor, &status) && flock(descriptor, LOCK_EX | LOCK_NB) == 0
+        && is_leftover(descriptor, &status) && (!is_remote(descriptor) || time(NULL) - status.st_mtime > seconds)
+        && csys_file_is_same(path, descriptor) && unlink(path) == 0;
+    close(descriptor);
+    return is_removed;
+}
+
 int csys_file_sync(int descriptor) { return result(fsync(descriptor)); }
 int csys_file_sync_content(int descriptor) { return result(fdatasync(descriptor)); }
 int csys_file_mode(int descriptor) {

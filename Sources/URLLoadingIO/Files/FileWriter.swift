@@ -13,12 +13,18 @@ package final class FileWriter: Sendable {
     fileprivate let file: OpenFile
     private var descriptor: Int32 { file.descriptor }
     private let progress: DiskProgress
-    /// True once the file belongs to another owner or is meant to stay; `deinit` then does not remove it.
-    private let isKept = Atomic<Bool>(false)
-    /// True while a writer has claimed the file.
-    private let isClaimed = Atomic<Bool>(false)
-    /// True once the complete file was handed to the caller: later claims fail.
-    private let isDelivered = Atomic<Bool>(false)
+    private struct Hold: Sendable {
+        /// True once the file belongs to another owner or is meant to stay; `deinit` then does not remove it.
+        var isKept = false
+        /// True while a writer has claimed the file.
+        var isClaimed = false
+        /// True once the complete file was handed to the caller: later claims fail.
+        var isDelivered = false
+        /// True while a later process may remove the file if this one is killed (`Leftovers`). The lock between
+        /// processes is then held whether the file is claimed or not.
+        var isMarked = false
+    }
+    private let hold = Lock(Hold())
 
     private init(path: String, descriptor: Int32) {
         self.path = path
@@ -43,6 +49,16 @@ package final class FileWriter: Sendable {
             guard failure == EEXIST else { break }
         }
         throw IOFailure(.system(failure), .open)
+    }
+
+    /// Creates the file of a download, claimed. A later download into the folder removes it if this process is killed
+    /// before ``keep()``; what earlier processes have left in that way is removed now. Blocks.
+    package static func createPartial(in folder: String, prefix: String) throws(IOFailure) -> FileWriter {
+        Leftovers.sweepSometimes(folder, prefix: prefix)
+        let file = try create(in: folder, prefix: prefix)
+        guard file.claim() else { throw IOFailure(.system(EWOULDBLOCK), .open) }
+        file.hold.withLock { $0.isMarked = Leftovers.mark(file.descriptor) }
+        return file
     }
 
     /// Opens a file that an earlier process left behind; it must be a regular file that only this user can have
@@ -93,28 +109,52 @@ package final class FileWriter: Sendable {
 
     deinit { discard() }
 
-    /// Keeps the file when the last reference to it is dropped.
-    package func keep() { isKept.store(true, ordering: .releasing) }
-    /// Removes the file when the last reference to it is dropped.
-    package func unkeep() { isKept.store(false, ordering: .releasing) }
+    /// Keeps the file when the last reference to it is dropped, and when this process is killed.
+    package func keep() {
+        hold.withLock { hold in
+            hold.isKept = true
+            unmark(&hold)
+        }
+    }
+
+    private func unmark(_ hold: inout Hold) {
+        guard hold.isMarked else { return }
+        hold.isMarked = false
+        Leftovers.unmark(descriptor)
+        if !hold.isClaimed { _ = csys_file_unclaim(descriptor) }
+    }
+
+    /// Removes the file when the last reference to it is dropped. A stored token may still name it, so it is kept when
+    /// this process is killed.
+    package func unkeep() { hold.withLock { $0.isKept = false } }
 
     /// Claims the right to write the file, among all processes. Returns false if another writer has claimed it, or if
     /// the file is complete and was delivered.
     package func claim() -> Bool {
-        guard !isClaimed.exchange(true, ordering: .acquiring) else { return false }
-        if !isDelivered.load(ordering: .acquiring), csys_file_claim(descriptor) >= 0 { return true }
-        isClaimed.store(false, ordering: .releasing)
-        return false
+        hold.withLock { hold in
+            guard !hold.isClaimed, !hold.isDelivered, hold.isMarked || csys_file_claim(descriptor) >= 0 else {
+                return false
+            }
+            hold.isClaimed = true
+            return true
+        }
     }
 
     package func unclaim() {
-        _ = csys_file_unclaim(descriptor)
-        isClaimed.store(false, ordering: .releasing)
+        hold.withLock { hold in
+            hold.isClaimed = false
+            if !hold.isMarked { _ = csys_file_unclaim(descriptor) }
+        }
     }
 
-    /// Marks the file as complete and handed to the caller.
-    package func deliver() { isDelivered.store(true, ordering: .releasing) }
-    package var wasDelivered: Bool { isDelivered.load(ordering: .acquiring) }
+    /// Notes that the file is complete and handed to the caller, who may move it without this object.
+    package func deliver() {
+        hold.withLock { hold in
+            hold.isDelivered = true
+            unmark(&hold)
+        }
+    }
+    package var wasDelivered: Bool { hold.withLock { $0.isDelivered } }
 
     /// Removes the file under the name that it was moved to.
     package func remove(at current: String) {
@@ -123,8 +163,11 @@ package final class FileWriter: Sendable {
 
     /// Removes the file unless it is kept.
     package func discard() {
-        guard !isKept.exchange(true, ordering: .acquiringAndReleasing) else { return }
-        if csys_file_is_same(path, descriptor) { _ = csys_file_remove(path) }
+        let isKept = hold.withLock { hold in
+            defer { hold.isKept = true }
+            return hold.isKept
+        }
+        if !isKept, csys_file_is_same(path, descriptor) { _ = csys_file_remove(path) }
     }
 
     /// Writes all of `bytes`. Blocks while the system's buffers are full.
@@ -205,7 +248,8 @@ package final class FileWriter: Sendable {
         let before = csys_file_mode(descriptor)
         let wanted: UInt32? =
             switch permissions {
-            case .unchanged: nil
+            // The mark of a partial file is no permission.
+            case .unchanged: hold.withLock({ $0.isMarked }) && before >= 0 ? UInt32(before) & 0o777 : nil
             case .usual: usualPermissions(at: destination, from: current)
             case .exactly(let mode): UInt32(mode) & 0o777
             }
@@ -266,7 +310,7 @@ package final class FileWriter: Sendable {
 
     /// Copies the file's content into a new file. Blocks.
     package func copy(to folder: String, prefix: String) throws(IOFailure) -> FileWriter {
-        let copy = try Self.create(in: folder, prefix: prefix)
+        let copy = try Self.createPartial(in: folder, prefix: prefix)
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 * 1024, alignment: 16)
         defer { buffer.deallocate() }
         var offset: Int64 = 0

@@ -71,19 +71,19 @@ package struct ConnectRace: Sendable {
     /// Connects to the address that answers first and closes the other attempts. If all fail, throws the most telling
     /// failure; see `failure`.
     package static func connect(
-        _ addresses: [SocketAddress], from binding: SocketBinding? = nil, marked mark: SocketMark? = nil,
+        _ addresses: [SocketAddress], with setup: SocketSetup = SocketSetup(), marked mark: SocketMark? = nil,
         _ token: StopToken
     ) async throws(IOFailure) -> SocketTransport {
         let order = interleave(addresses)
         if order.count == 1 {
-            return try await SocketTransport.connect(to: order[0], from: binding, marked: mark, token)
+            return try await SocketTransport.connect(to: order[0], with: setup, marked: mark, token)
         }
-        return try await race(order, from: binding, marked: mark, token)
+        return try await race(order, with: setup, marked: mark, token)
     }
 
     @inline(never)
     private static func race(
-        _ order: [SocketAddress], from binding: SocketBinding?, marked mark: SocketMark?, _ token: StopToken
+        _ order: [SocketAddress], with setup: SocketSetup, marked mark: SocketMark?, _ token: StopToken
     ) async throws(IOFailure) -> SocketTransport {
         let watcher = Poller.shared.borrowSlot()
         token.attach(watcher)
@@ -116,7 +116,7 @@ package struct ConnectRace: Sendable {
             switch race.step(now: Poller.now()) {
             case .start(let next):
                 do throws(IOFailure) {
-                    let attempt = try SocketTransport.begin(order[next], from: binding, marked: mark, relay: watcher)
+                    let attempt = try SocketTransport.begin(order[next], with: setup, marked: mark, relay: watcher)
                     attempts.append(attempt)
                 } catch {
                     failure = Self.failure(failure, error)

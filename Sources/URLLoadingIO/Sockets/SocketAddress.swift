@@ -90,6 +90,15 @@ package struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
         return UInt16(bytes[2]) << 8 | UInt16(bytes[3])
     }
 
+    /// The address that stands for all of the machine, in the family of `peer`; `nil` for a Unix socket.
+    package static func unspecified(like peer: SocketAddress) -> SocketAddress? {
+        switch peer.family {
+        case .ipv4: ipv4((0, 0, 0, 0), port: 0)
+        case .ipv6: ipv6([UInt8](repeating: 0, count: 16), port: 0)
+        case .unix: nil
+        }
+    }
+
     package func withPort(_ port: UInt16) -> SocketAddress {
         guard family != .unix else { return self }
         var bytes = bytes

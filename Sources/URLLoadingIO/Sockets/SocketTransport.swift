@@ -125,10 +125,10 @@ package final class SocketTransport: Transport {
 
     /// Connects to one address.
     package static func connect(
-        to address: SocketAddress, from binding: SocketBinding? = nil, marked mark: SocketMark? = nil,
+        to address: SocketAddress, with setup: SocketSetup = SocketSetup(), marked mark: SocketMark? = nil,
         _ token: StopToken
     ) async throws(IOFailure) -> SocketTransport {
-        let attempt = try begin(address, from: binding, marked: mark)
+        let attempt = try begin(address, with: setup, marked: mark)
         token.attach(attempt.slot)
         defer { token.detach(attempt.slot) }
         while !attempt.isConnected {
@@ -143,12 +143,12 @@ package final class SocketTransport: Transport {
     /// Starts connecting and returns at once; `hasConnected` reports the outcome. `relay` receives the socket's
     /// notifications.
     static func begin(
-        _ address: SocketAddress, from binding: SocketBinding? = nil, marked mark: SocketMark? = nil,
+        _ address: SocketAddress, with setup: SocketSetup = SocketSetup(), marked mark: SocketMark? = nil,
         relay: PollSlot? = nil
     ) throws(IOFailure) -> SocketTransport {
         let descriptor = csys_socket(address.systemFamily)
         guard descriptor >= 0 else { throw IOFailure(.system(-descriptor), .connect) }
-        do throws(IOFailure) { try binding?.bind(descriptor, for: address) } catch {
+        do throws(IOFailure) { try setup.apply(to: descriptor, for: address) } catch {
             _ = csys_close(descriptor)
             throw error
         }

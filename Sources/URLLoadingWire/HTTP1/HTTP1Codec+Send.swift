@@ -19,13 +19,14 @@ extension HTTP1Codec {
             throw .local(.malformedTarget, "RFC 9112 3.2")
         }
         guard framing != .untilClose else { throw .local(.illegalState, "RFC 9112 6.3") }
+        try checkVersion(framing)
         try HTTP1FieldCheck.fields(headers)
         let host = try HTTP1FieldCheck.host(headers, else: host)
         let written = try HTTP1FieldCheck.framing(
             framing, headers, unlessSet: method.anticipatesContent ? 0 : nil)
         let options = try HTTP1FieldCheck.connection(headers, Headers())
 
-        HTTP1Writer.requestLine(method, target, host, &buffer)
+        HTTP1Writer.requestLine(method, target, host, isOld: sendsOldVersion, &buffer)
         HTTP1Writer.fields(headers, Headers(), &buffer)
         HTTP1Writer.framing(written, &buffer)
         HTTP1Writer.endOfSection(&buffer)

@@ -31,6 +31,8 @@ package struct HTTP1Codec: Sendable, CustomStringConvertible {
     package let limits: HTTP1Limits
     /// Whether a client reads heads that break the grammar and have one reading.
     let isTolerant: Bool
+    /// Whether a client's requests are of HTTP/1.0; each is the last of its connection.
+    let sendsOldVersion: Bool
     var receiving: HTTP1Receiving
     var sending = HTTP1Sending.idle
     var exchange = HTTP1Exchange()
@@ -41,9 +43,12 @@ package struct HTTP1Codec: Sendable, CustomStringConvertible {
     /// the peer was just closing the connection (RFC 9112 §9.3.1).
     package internal(set) var hasReceivedBytes = false
 
-    package init(role: Role, limits: HTTP1Limits = HTTP1Limits(), isTolerant: Bool = false) {
+    package init(
+        role: Role, limits: HTTP1Limits = HTTP1Limits(), isTolerant: Bool = false, sendsOldVersion: Bool = false
+    ) {
         self.role = role
         self.isTolerant = isTolerant && role == .client
+        self.sendsOldVersion = sendsOldVersion && role == .client
         self.limits = limits.clamped
         receiving = role == .client ? .idle : .head
         exchange.extensionAllowance = limits.chunkExtensionSize
@@ -62,7 +67,7 @@ package struct HTTP1Codec: Sendable, CustomStringConvertible {
     /// Prepares for the next exchange; throws `illegalState` unless ``reuse`` is `yes`.
     package mutating func startNextExchange() throws(WireViolation) {
         guard reuse == .yes else { throw .local(.illegalState, "RFC 9112 9.3") }
-        self = HTTP1Codec(role: role, limits: limits, isTolerant: isTolerant)
+        self = HTTP1Codec(role: role, limits: limits, isTolerant: isTolerant, sendsOldVersion: sendsOldVersion)
     }
 
     /// The number of body bytes still to be received, if the length was announced.

@@ -39,11 +39,17 @@ extension HTTP1Codec {
     ) throws(WireViolation) {
         guard role == .client, sending == .idle, receiving == .idle, !mustClose else { throw Self.illegalState }
         guard method.isValid else { throw .local(.malformedMethod, "RFC 9110 9.1") }
-        HTTP1Writer.requestLine(method, target.originForm, target.hostField, &buffer)
+        try checkVersion(framing)
+        HTTP1Writer.requestLine(method, target.originForm, target.hostField, isOld: sendsOldVersion, &buffer)
         buffer += fields.bytes
         HTTP1Writer.framing(framing == .none && method.anticipatesContent ? .length(0) : framing, &buffer)
         HTTP1Writer.endOfSection(&buffer)
         startRequest(method, framing, closes: fields.closesConnection, asksUpgrade: false)
+    }
+
+    /// Throws for a body without a length in HTTP/1.0, which has no chunks (RFC 9112 §6.1).
+    func checkVersion(_ framing: HTTP1BodyFraming) throws(WireViolation) {
+        if sendsOldVersion, framing == .chunked { throw .local(.transferEncodingInOldVersion, "RFC 9112 6.1") }
     }
 
     /// Updates the state after the head of a request was written.
@@ -52,7 +58,7 @@ extension HTTP1Codec {
         exchange.isHead = !isGet && method == .head
         exchange.isConnect = !isGet && method == .connect
         exchange.asksUpgrade = asksUpgrade
-        if closes { mustClose = true }
+        if closes || sendsOldVersion { mustClose = true }
         receiving = .head
         startBody(framing)
     }

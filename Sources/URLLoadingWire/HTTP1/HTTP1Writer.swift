@@ -2,12 +2,14 @@
 
 /// Serialises checked values into a buffer that the caller keeps and reuses.
 enum HTTP1Writer {
-    static func requestLine(_ method: Method, _ target: [UInt8], _ host: [UInt8], _ buffer: inout [UInt8]) {
+    static func requestLine(
+        _ method: Method, _ target: [UInt8], _ host: [UInt8], isOld: Bool, _ buffer: inout [UInt8]
+    ) {
         buffer += method.rawValue.utf8
         buffer.append(0x20)
         buffer += target
         // Host is the first field: RFC 9110 §7.2 recommends it, and some servers need it early to choose their limits.
-        append(" HTTP/1.1\r\nHost: ", &buffer)
+        if isOld { append(" HTTP/1.0\r\nHost: ", &buffer) } else { append(" HTTP/1.1\r\nHost: ", &buffer) }
         buffer += host
         append("\r\n", &buffer)
     }

@@ -36,7 +36,10 @@ struct ArgumentParser {
         return parser.finished
     }
 
-    private init(table: OptionTable) { self.table = table }
+    private init(table: OptionTable) {
+        self.table = table
+        options.shared.grammar = table.grammar
+    }
 
     /// Ends a group of options.
     private mutating func finish() throws(UsageError) {
@@ -111,7 +114,13 @@ struct ArgumentParser {
 
     private mutating func perform(_ rule: OptionRule, _ value: String) throws(UsageError) {
         try rule.apply(&options, value)
-        if options.startsNext { try finish() } else { options.given.append(rule.long) }
+        if !options.startsNext {
+            options.given.append(rule.long)
+        } else if !options.urls.isEmpty || !options.saving.inputLists.isEmpty {
+            // As in curl, a group without a URL is not ended.
+            try finish()
+        }
+        options.startsNext = false
         if let path = options.configFile {
             options.configFile = nil
             try read(config: path, mustExist: true)

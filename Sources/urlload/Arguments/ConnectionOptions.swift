@@ -3,6 +3,7 @@
 // Options for connections: proxies, address overrides, local interface. With curl's meanings.
 
 import URLLoading
+import URLLoadingIO
 import URLLoadingWire
 
 struct ConnectionOptions: Sendable {
@@ -21,6 +22,7 @@ struct ConnectionOptions: Sendable {
     var bypass: ProxyBypass?
     var overrides: [AddressOverride] = []
     var interface: NetworkInterface?
+    var sockets = SocketSetup()
 
     /// Returns the proxy policy; `nil` for the session's default.
     func policy() throws(UsageError) -> ProxyPolicy? {
@@ -91,6 +93,16 @@ struct ConnectionOptions: Sendable {
         } catch { throw UsageError("--connect-to: \(error.detail ?? "")") }
     }
 
+    /// Parses `N` or `N-M`, ports above 0.
+    static func ports(_ text: String) throws(UsageError) -> ClosedRange<UInt16> {
+        let ends = text.split(separator: "-", maxSplits: 1, omittingEmptySubsequences: false)
+            .map { UInt16(AddressText.trimmed($0)) ?? 0 }
+        guard let first = ends.first, let last = ends.last, first > 0, first <= last else {
+            throw UsageError("--local-port takes a port or a range of ports, such as 20000-20100, not \(text)")
+        }
+        return first...last
+    }
+
     /// Parses a name or a local address; the prefixes `if!` and `host!` say which.
     static func interface(_ text: String) throws(UsageError) -> NetworkInterface {
         if text.hasPrefix("if!") { return .named(String(text.dropFirst(3))) }
@@ -114,5 +126,23 @@ struct ConnectionOptions: Sendable {
     private static func port(_ text: String) -> UInt16?? {
         if text.isEmpty { return .some(nil) }
         return PortText.number(text).map { .some($0) }
+    }
+}
+
+extension SocketSetup {
+    /// curl's default interval in seconds.
+    private static let usualInterval: Int32 = 60
+    /// The longest interval that Linux accepts, in seconds (tcp(7), MAX_TCP_KEEPIDLE).
+    private static let longestInterval = 32_767
+    private static let mostProbes = 127
+
+    mutating func probe(every seconds: Int) {
+        let interval = seconds == 0 ? Self.usualInterval : Int32(min(seconds, Self.longestInterval))
+        keepAlive = KeepAlive(seconds: interval, count: keepAlive?.count)
+    }
+
+    mutating func probe(times count: Int) {
+        keepAlive = KeepAlive(
+            seconds: keepAlive?.seconds ?? Self.usualInterval, count: Int32(min(count, Self.mostProbes)))
     }
 }

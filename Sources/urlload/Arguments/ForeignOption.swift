@@ -27,13 +27,11 @@ struct ForeignOption: Sendable {
 
     private static let http = [
         ForeignOption("--location-trusted", near: "-L", "credentials stay with the server they were given for"),
-        ForeignOption("--post301 --post302 --post303", near: "-X POST --no-location"),
-        ForeignOption("--http1.0 -0 --http0.9", near: "--http1.1"),
+        ForeignOption("--http0.9", near: "--http1.0"),
         ForeignOption("--http3 --http3-only", near: "--http2", "HTTP/3 is not supported yet"),
         ForeignOption("--request-target", near: "the URL itself; --path-as-is keeps its path"),
         ForeignOption("--ignore-content-length", "a body that is not as long as its head says is an error"),
-        ForeignOption("--raw --tr-encoding", near: "--no-compressed"),
-        ForeignOption("--max-filesize", near: "-m"),
+        ForeignOption("--raw", near: "--no-compressed"),
         ForeignOption("--form-escape", near: "--form-string"),
         ForeignOption("--aws-sigv4", near: "-H 'Authorization: …'"),
         ForeignOption("--alt-svc"),
@@ -45,10 +43,8 @@ struct ForeignOption: Sendable {
 
     private static let connections = [
         ForeignOption("--speed-limit -Y --speed-time -y", near: "--timeout"),
-        ForeignOption("--keepalive-time --no-keepalive --keepalive-cnt", near: "--timeout"),
         ForeignOption("--tcp-fastopen --mptcp --ip-tos --vlan-priority"),
         ForeignOption("--happy-eyeballs-timeout-ms", near: "-4 or -6"),
-        ForeignOption("--local-port", near: "--interface"),
         ForeignOption("--dns-interface --dns-ipv4-addr --dns-ipv6-addr --dns-servers", near: "--resolve"),
         ForeignOption("--doh-url --doh-insecure --doh-cert-status", near: "--resolve"),
         ForeignOption("--haproxy-protocol --haproxy-clientip"),

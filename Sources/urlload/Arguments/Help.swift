@@ -82,6 +82,14 @@ enum Help {
         return String(text.dropLast())
     }
 
+    /// Lists exit codes with their meanings; those of signals, which every grammar has, are added.
+    static func exitCodes(_ codes: [(Int32, String)]) -> String {
+        let signals = [ExitCode.interrupted, .terminated].map { ($0.rawValue, $0.meaning) }
+        return ([(ExitCode.done.rawValue, "loaded")] + codes + signals).map { number, meaning in
+            "  " + padded("\(number)", 4) + meaning + "\n"
+        }.joined()
+    }
+
     private static var exitCodes: String {
         ExitCode.allCases.map { "  " + padded("\($0.rawValue)", 4) + $0.meaning + "\n" }.joined()
     }

@@ -72,12 +72,12 @@ struct Job: Sendable {
     /// Sets the files of `-O`. Repeated names get a number.
     private static func name(_ jobs: inout [Job]) {
         let named = jobs.indices.filter {
-            jobs[$0].options.destination == .namedAfterURL && !jobs[$0].options.saving.takesServersName
+            jobs[$0].options.destination == .namedAfterURL && !jobs[$0].options.saving.namesFromResponse
         }
         let wanted = named.map { index in
             let saving = jobs[index].options.saving
             return AddressText.url(jobs[index].url).map {
-                placed(FileName.make(for: $0, hasQuery: saving.namesWithQuery), saving)
+                placed(saving.name(for: $0), saving)
             }
         }
         let keeps = jobs.first?.options.saving.collision == .number && !(jobs.first?.options.continues ?? false)

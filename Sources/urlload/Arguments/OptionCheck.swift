@@ -2,6 +2,8 @@
 
 // Checks of options that exclude each other.
 
+import URLLoading
+
 enum OptionCheck {
     static func check(_ options: Options) throws(UsageError) {
         guard !options.wantsHelp, !options.wantsVersion, options.generated == nil else { return }
@@ -12,6 +14,7 @@ enum OptionCheck {
             throw UsageError("standard input can be sent once")
         }
         try checkBodies(options)
+        try checkRemovedFields(options)
         try checkResuming(options)
         try checkEvents(options)
         if options.uploadState != nil {
@@ -47,6 +50,20 @@ enum OptionCheck {
         }
     }
 
+    /// Throws for a field that cannot be left out.
+    private static func checkRemovedFields(_ options: Options) throws(UsageError) {
+        let removed = options.removedFields
+        if removed.contains(.host), !options.fields.contains(.host) {
+            throw UsageError("Host cannot be left out: HTTP/1.1 requires it (RFC 9112 3.2)")
+        }
+        if options.sendsBody, let name = [FieldName.contentLength, .transferEncoding].first(where: removed.contains) {
+            throw UsageError("\(name) cannot be left out: a server would not know where the body ends (RFC 9112 6.3)")
+        }
+        if removed.contains(.cookie), options.memory.cookieOutput != nil {
+            throw UsageError("without the field Cookie no cookies are kept: not with -c or --cookies")
+        }
+    }
+
     private static func checkResuming(_ options: Options) throws(UsageError) {
         guard options.continues else { return }
         if !options.uploads.isEmpty {
@@ -58,8 +75,8 @@ enum OptionCheck {
         if options.asksForHead || options.includesHead || options.sendsBody {
             throw UsageError("-C resumes a body loaded by GET: not with -I, -i, -d or -F")
         }
-        if options.saving.takesServersName {
-            throw UsageError("-C resumes a file whose name is known beforehand: not with -J")
+        if options.saving.namesFromResponse, case .from = options.resuming {
+            throw UsageError("-C OFFSET resumes a file whose name is known beforehand: not with -J")
         }
         if options.outputs.allSatisfy({ $0 == .namedAfterURL }) {
             let names = options.urls.compactMap { AddressText.url($0) }.map { FileName.make(for: $0) }
@@ -72,6 +89,7 @@ enum OptionCheck {
 
     private static func checkEvents(_ options: Options) throws(UsageError) {
         guard options.printsEvents else { return }
+        if options.removedFields.contains(.accept) { throw UsageError("--sse asks for events with Accept") }
         if options.urls.count > 1 { throw UsageError("--sse takes one URL: events do not end") }
         if options.destination != .standardOutput || options.includesHead || options.asksForHead {
             throw UsageError("--sse writes events to standard output: not with -o, -O, -i or -I")

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import URLLoading
+import URLLoadingIO
 
 extension OptionTable {
     static let connection: [OptionRule] = [
@@ -72,6 +73,24 @@ extension OptionTable {
             .connection, nil, "connect-to", "A:PORT:B:PORT", "connect to B in place of A; parts may be empty"
         ) { (options, text) throws(UsageError) in
             options.connection.overrides.append(try ConnectionOptions.target(text))
+        },
+        OptionRule(
+            .connection, nil, "local-port", "N[-M]", "connect from this port, or from the first free one up to M"
+        ) { (options, text) throws(UsageError) in
+            options.connection.sockets.ports = try ConnectionOptions.ports(text)
+        },
+        OptionRule(
+            .connection, nil, "keepalive-time", "SECONDS", "let TCP probe a silent connection that often; 0: every 60"
+        ) { (options, text) throws(UsageError) in
+            options.connection.sockets.probe(every: try OptionValue.count(text, "--keepalive-time", from: 0))
+        },
+        OptionRule(
+            .connection, nil, "keepalive-cnt", "N", "end the connection after N unanswered probes (--keepalive-time)"
+        ) { (options, text) throws(UsageError) in
+            options.connection.sockets.probe(times: try OptionValue.count(text, "--keepalive-cnt", from: 1))
+        },
+        OptionRule(.connection, nil, flag: "no-keepalive", "let TCP send no probes (default)") {
+            $0.connection.sockets.keepAlive = nil
         },
         OptionRule(.connection, nil, "interface", "NAME", "connect from this interface, or from this address of it") {
             (options, text) throws(UsageError) in

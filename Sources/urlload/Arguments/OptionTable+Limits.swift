@@ -26,6 +26,11 @@ extension OptionTable {
             options.totalTimeout = try OptionValue.secondsOrNone(text, "--max-time")
         },
         OptionRule(
+            .limits, nil, "max-filesize", "BYTES", "refuse a larger body: 500, 100k, 2m, 1g; exit code 63"
+        ) { (options, text) throws(UsageError) in
+            options.maximumSize = try OptionValue.speed(text, "--max-filesize", "bytes")
+        },
+        OptionRule(
             .limits, nil, "max-connections", "N", "connections per host, default 6; with -O that many URLs load at once"
         ) { (options, text) throws(UsageError) in
             options.maximumConnections = try OptionValue.count(text, "--max-connections", from: 1)
@@ -33,13 +38,20 @@ extension OptionTable {
         OptionRule(.limits, nil, flag: "strict", "refuse responses that break rules of HTTP, instead of reading them") {
             $0.strictness = .strict
         },
-        OptionRule(.limits, nil, flag: "http1.1", "speak HTTP/1.1 only") { $0.httpVersions = .http1Only },
+        OptionRule(.limits, "0", flag: "http1.0", "send requests of HTTP/1.0, each on a connection of its own") {
+            ($0.httpVersions, $0.speaksHTTP10) = (.http1Only, true)
+        },
+        OptionRule(.limits, nil, flag: "http1.1", "speak HTTP/1.1 only") {
+            ($0.httpVersions, $0.speaksHTTP10) = (.http1Only, false)
+        },
         OptionRule(.limits, nil, flag: "http2", "let https servers choose HTTP/2 (default)") {
-            $0.httpVersions = .automatic
+            ($0.httpVersions, $0.speaksHTTP10) = (.automatic, false)
         },
         OptionRule(.limits, nil, flag: "http2-prior-knowledge", "use HTTP/2 without negotiation, also for http") {
-            $0.httpVersions = .http2PriorKnowledge
+            ($0.httpVersions, $0.speaksHTTP10) = (.http2PriorKnowledge, false)
         },
+        OptionRule(
+            .limits, nil, granted: "tr-encoding", "ignored: no transfer coding is asked for; --compressed compresses"),
     ]
 
     static let pace: [OptionRule] = [
@@ -65,13 +77,15 @@ extension OptionTable {
 
 extension OptionValue {
     /// Parses `500`, `100k` or `2.5M` bytes a second; `nil` for 0, which means no limit.
-    static func speed(_ text: String, _ option: String) throws(UsageError) -> Int64? {
+    static func speed(
+        _ text: String, _ option: String, _ unit: String = "bytes a second"
+    ) throws(UsageError) -> Int64? {
         let units: [Character: Double] = ["b": 1, "k": 1024, "m": 1_048_576, "g": 1_073_741_824]
-        let unit = text.last.flatMap { Character($0.lowercased()) }.flatMap { units[$0] }
-        guard let number = Double(unit == nil ? text : String(text.dropLast())), number >= 0, number < 1e15 else {
-            throw UsageError("\(option) takes bytes a second, such as 500, 100k or 2M, not \(text)")
+        let factor = text.last.flatMap { Character($0.lowercased()) }.flatMap { units[$0] }
+        guard let number = Double(factor == nil ? text : String(text.dropLast())), number >= 0, number < 1e15 else {
+            throw UsageError("\(option) takes \(unit), such as 500, 100k or 2M, not \(text)")
         }
-        let speed = Int64(number * (unit ?? 1))
+        let speed = Int64(number * (factor ?? 1))
         return speed == 0 ? nil : speed
     }
 

@@ -28,8 +28,12 @@ extension OptionTable {
         }.like(wget: "--header='Name: value'", httpie: "Name:value"),
         OptionRule(.request, "A", "user-agent", "TEXT", "send this User-Agent; empty for none") { $0.userAgent = $1 }
             .like(wget: "-U TEXT", httpie: "User-Agent:TEXT"),
-        OptionRule(.request, "e", "referer", "URL", "send this Referer") { $0.data.referer = $1 }
-            .like(wget: "--referer=URL", httpie: "Referer:URL"),
+        OptionRule(
+            .request, "e", "referer", "URL",
+            "send this Referer; URL;auto or ;auto: after a redirect, where it came from"
+        ) {
+            $0.data.take(referer: $1)
+        }.like(wget: "--referer=URL", httpie: "Referer:URL"),
         OptionRule(.request, "r", "range", "A-B", "request only these bytes: 0-499, 500-, -500") {
             (options, text) throws(UsageError) in
             options.data.range = try OptionValue.range(text)
@@ -111,9 +115,18 @@ extension OptionTable {
     ]
 }
 
+extension DataOptions {
+    /// Takes `URL`, `URL;auto` or `;auto`.
+    mutating func take(referer text: String) {
+        refererFollows = text.hasSuffix(";auto")
+        let first = refererFollows ? String(text.dropLast(";auto".count)) : text
+        referer = first.isEmpty ? nil : first
+    }
+}
+
 extension Options {
     /// Takes `Name: value`; `Name:` and `Name;` as in curl; `@FILE` contains one field a line.
-    fileprivate mutating func take(field text: String) throws(UsageError) {
+    mutating func take(field text: String) throws(UsageError) {
         if text.hasPrefix("@") {
             let lines = try ConfigFile.text(String(text.dropFirst()), mustExist: true) ?? ""
             for line in lines.split(whereSeparator: \.isNewline) where line.contains(where: { !$0.isWhitespace }) {

@@ -7,6 +7,7 @@ import URLLoading
 struct OptionTable: Sendable {
     /// The tool whose grammar this is.
     let tool: String
+    var grammar = Grammar.curl
     let rules: [OptionRule]
     /// Options of the tool that this command does not have.
     let others: [ForeignOption]
@@ -51,6 +52,11 @@ extension OptionTable {
             options.maximumRedirects =
                 text == "-1" ? 10_000 : try OptionValue.count(text, "--max-redirects", from: 0)
         }.also("max-redirs", "max-redirect").like(wget: "--max-redirect=N", httpie: "--max-redirects N"),
+        OptionRule(.redirects, nil, flag: "post301", "repeat a POST after a 301; otherwise a GET follows") {
+            $0.keepsPost.insert(301)
+        },
+        OptionRule(.redirects, nil, flag: "post302", "the same for 302") { $0.keepsPost.insert(302) },
+        OptionRule(.redirects, nil, flag: "post303", "the same for 303") { $0.keepsPost.insert(303) },
     ]
 
     static let security: [OptionRule] = [

@@ -2,6 +2,7 @@
 
 // The parsed command line as a value. Parsing ends before the first load begins.
 
+import FoundationEssentials
 import URLLoading
 
 struct Options: Sendable {
@@ -59,6 +60,7 @@ struct Options: Sendable {
 
     /// Options that apply to all groups of a command line (`--next`), wherever they stand.
     struct Shared: Sendable {
+        var grammar = Grammar.curl
         var isSilent = false
         var showsErrors = false
         var showsMeter = true
@@ -123,7 +125,13 @@ struct Options: Sendable {
     var maximumConnections: Int?
     /// Bytes a second.
     var rateLimit: Int64?
+    /// The size in bytes beyond which a body is refused.
+    var maximumSize: Int64?
     var httpVersions = Configuration.HTTPVersions.automatic
+    /// True if requests are of HTTP/1.0.
+    var speaksHTTP10 = false
+    /// The redirects after which a POST stays one, with its body: 301, 302, 303.
+    var keepsPost: Set<Int> = []
     var strictness = Configuration.Strictness.tolerant
 
     var ftp = Configuration.FTP()
@@ -218,6 +226,8 @@ struct DataOptions: Sendable {
     var query: [Options.Payload] = []
     var range: String?
     var referer: String?
+    /// True if each redirect sends the URL that it came from as Referer (`;auto`).
+    var refererFollows = false
     /// The condition of `-z`.
     var condition: TimeCondition?
     var tagToCompare: String?
@@ -246,8 +256,19 @@ struct SavingOptions: Sendable {
     var joinsAll = false
     /// Overrides a grammar whose default is to set the time.
     var keepsOwnTime = false
+    /// The name is taken from the URL that redirects lead to (wget's `--trust-server-names`).
+    var takesLastURL = false
+    /// True if the name of a file is known only with its response.
+    var namesFromResponse: Bool { takesServersName || takesLastURL }
+    /// The folders that a name taken from the URL includes (wget's `-x`).
+    var folders: URLFolders?
     /// A name taken from the URL includes its query.
     var namesWithQuery = false
+
+    /// Returns the name of the file for a URL: with its folders, or its last component alone.
+    func name(for url: URL) -> String {
+        (folders?.path(for: url) ?? "") + FileName.make(for: url, hasQuery: namesWithQuery)
+    }
     /// An existing file is replaced only by a newer version (wget's `-N`).
     var comparesTime = false
 }

@@ -30,6 +30,13 @@ struct TimeCondition: Sendable, Hashable {
         isBefore = false
     }
 
+    /// Whether a resource that was changed at that time is wanted.
+    func isFulfilled(by modified: HTTPDate) -> Bool {
+        guard let date else { return true }
+        return isBefore
+            ? modified.secondsSince1970 <= date.secondsSince1970 : modified.secondsSince1970 > date.secondsSince1970
+    }
+
     /// Parses `Sun, 06 Nov 1994 08:49:37 GMT`, `6 Nov 1994 [08:49:37]`, `1994-11-06 [08:49:37]` or `19941106`, in GMT.
     static func date(_ text: String) -> HTTPDate? {
         if let date = HTTPDate(text) { return date }

@@ -7,21 +7,21 @@ import URLLoading
 
 enum LoadCommand {
     /// Runs the groups in order; the exit code is that of the first failure.
-    static func run(_ groups: [Options]) async -> ExitCode {
-        if groups.contains(where: \.wantsHelp) { return Console.print(Help.text) }
-        if let kind = groups.lazy.compactMap(\.generated).first { return Generator.run(kind) }
-        if groups.contains(where: \.wantsVersion) { return Console.print(Help.version + "\n") }
+    static func run(_ groups: [Options]) async -> Ending {
+        if groups.contains(where: \.wantsHelp) { return Ending(Console.print(Help.text)) }
+        if let kind = groups.lazy.compactMap(\.generated).first { return Ending(Generator.run(kind)) }
+        if groups.contains(where: \.wantsVersion) { return Ending(Console.print(Help.version + "\n")) }
         guard groups.allSatisfy({ !$0.urls.isEmpty || !$0.saving.inputLists.isEmpty }) else {
-            return Console.usage("no URL" + OptionHints.hint(groups))
+            return Ending(Console.usage("no URL" + OptionHints.hint(groups)))
         }
-        var code = ExitCode.done
+        var ending = Ending.done
         for var options in groups {
-            if let mistake = askForPasswords(&options) { return Console.usage(mistake) }
+            if let mistake = askForPasswords(&options) { return Ending(Console.usage(mistake)) }
             let own = await load(options)
-            if code == .done { code = own }
-            if Signals.exitCode != nil || own == .brokenPipe || options.shared.failsEarly && own != .done { break }
+            ending = ending.followed(by: own, in: options.shared.grammar)
+            if Signals.exitCode != nil || own.code == .brokenPipe || options.shared.failsEarly && own != .done { break }
         }
-        return code
+        return ending
     }
 
     /// - Returns: an error if there is no terminal to ask on.
@@ -40,7 +40,7 @@ enum LoadCommand {
         return nil
     }
 
-    static func load(_ options: Options) async -> ExitCode {
+    static func load(_ options: Options) async -> Ending {
         let screen = Screen(options)
         if options.isInsecure {
             screen.message(Help.insecureWarning)
@@ -55,12 +55,12 @@ enum LoadCommand {
             memory = try Memory(options, jobs.map(\.url))
         } catch {
             screen.error(error.words)
-            return error.code
+            return Ending(error.code)
         }
         var known = options
         known.urls = jobs.map(\.url)
         var configuration = Configuration(known, screen, archiver)
-        if let code = await options.trust.apply(to: &configuration.tls, screen.error) { return code }
+        if let code = await options.trust.apply(to: &configuration.tls, screen.error) { return Ending(code) }
         for complaint in memory.complaints { screen.message(complaint) }
         if let problem = options.login.netrc?.problem { screen.message("warning: \(problem)") }
         configuration.cookies.storage = .store(memory.cookies)
@@ -69,18 +69,18 @@ enum LoadCommand {
         Signals.watch { session.invalidateAndCancel() }
         // The loads run on the event loop's own thread: no thread is woken between the socket and the output.
         let loaded = await withTaskExecutorPreference(eventLoopExecutor) {
-            let code = await Queue(options, session, screen, heads).run(jobs)
+            let ending = await Queue(options, session, screen, heads).run(jobs)
             session.invalidateAndCancel()
             await session.invalidated()
             // Waits for the responses that are still being stored.
             session.configuration.cache?.flush()
-            return code
+            return ending
         }
         let remembered = memory.write(screen)
-        let code = loaded == .done ? remembered : loaded
-        guard let archiver, let path = options.archiveFile else { return Signals.exitCode ?? code }
+        let ending = loaded == .done ? Ending(remembered) : loaded
+        guard let archiver, let path = options.archiveFile else { return Signals.exitCode.map { Ending($0) } ?? ending }
         let written = Archive.write(archiver.archive, to: path, screen)
-        return Signals.exitCode ?? (code == .done ? written : code)
+        return Signals.exitCode.map { Ending($0) } ?? (ending == .done ? Ending(written) : ending)
     }
 }
 

@@ -27,9 +27,12 @@ final class AtomicFile {
         }
         let target = exists ? Self.resolved(path) : path
         let name = Self.temporaryName(target)
+        Leftovers.sweepSometimes(Self.folder(of: target), prefix: Self.prefix)
         descriptor = try Self.open(name, path, O_WRONLY | O_CREAT | O_EXCL)
         // Fails only on file systems without modes, where it does not matter.
         if exists { fchmod(descriptor.number, status.st_mode & 0o777) }
+        // A later run removes the file if this one is killed.
+        _ = Leftovers.mark(descriptor.number)
         self.path = target
         temporary = name
         UnfinishedFiles.add(name)
@@ -39,10 +42,12 @@ final class AtomicFile {
 
     func write(_ bytes: UnsafeRawBufferPointer) throws(OutputError) { try descriptor.write(bytes) }
     func write(_ text: String) throws(OutputError) { try descriptor.write(text) }
+    func write(_ bytes: [UInt8]) throws(OutputError) { try descriptor.write(bytes) }
 
     /// Renames the file to its final name.
     func commit() throws(OutputError) {
         isOpen = false
+        Leftovers.unmark(descriptor.number)
         // Some file systems report a failed write only in `close`.
         guard close(descriptor.number) == 0 else { throw failed() }
         guard let temporary else { return }
@@ -53,7 +58,9 @@ final class AtomicFile {
     /// Ends the file early and keeps its content under another name.
     /// - Returns: false for a device or a pipe, or if it cannot be kept.
     func leave(as name: String) -> Bool {
-        guard isOpen, let temporary, rename(temporary, name) == 0 else { return false }
+        guard isOpen, let temporary else { return false }
+        Leftovers.unmark(descriptor.number)
+        guard rename(temporary, name) == 0 else { return false }
         isOpen = false
         _ = close(descriptor.number)
         UnfinishedFiles.remove(temporary)
@@ -89,7 +96,14 @@ final class AtomicFile {
     private static func temporaryName(_ path: String) -> String {
         let random = String(UInt64.random(in: .min ... .max), radix: 36)
         let folder = path.lastIndex(of: "/").map { path[...$0] } ?? ""
-        return folder + ".urlload-" + random
+        let digits = String(repeating: "0", count: max(0, 13 - random.count)) + random
+        return folder + prefix + digits
+    }
+
+    private static let prefix = ".urlload-"
+
+    private static func folder(of path: String) -> String {
+        path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
     }
 }
 

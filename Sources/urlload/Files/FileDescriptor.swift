@@ -38,8 +38,9 @@ struct FileDescriptor: Sendable {
         }
     }
 
-    func write(_ text: String) throws(OutputError) {
-        let bytes = Array(text.utf8)
+    func write(_ text: String) throws(OutputError) { try write(Array(text.utf8)) }
+
+    func write(_ bytes: [UInt8]) throws(OutputError) {
         var failure: OutputError?
         bytes.withUnsafeBytes { buffer in
             do throws(OutputError) { try write(buffer) } catch { failure = error }

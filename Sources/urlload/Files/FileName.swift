@@ -16,7 +16,12 @@ enum FileName {
         if hasQuery, let query = url.query(percentEncoded: true) {
             last = (last.isEmpty ? "index.html" : last) + "?" + query
         }
-        let decoded = decoding(last) ?? last
+        return safe(last)
+    }
+
+    /// Returns a component of a path, decoded and without what could lead elsewhere; `index.html` for an empty one.
+    static func safe(_ component: String) -> String {
+        let decoded = decoding(component) ?? component
         var name = String(String.UnicodeScalarView(decoded.unicodeScalars.map { isSafe($0) ? $0 : "_" }))
         if name.hasPrefix(".") || name.hasPrefix("-") { name = "_" + name.dropFirst() }
         while name.utf8.count > 255 { name.removeLast() }
@@ -93,5 +98,26 @@ enum FileName {
         case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate, .unassigned: false
         default: scalar != "/" && scalar != "\\"
         }
+    }
+}
+
+/// The folders of wget's `-x`, `-nH`, `--cut-dirs` and `--protocol-directories`: `http/host:port/a/b/`.
+struct URLFolders: Sendable, Hashable {
+    /// True for `-x`; the other options alone name no folders.
+    var isForced = false
+    var hasScheme = false
+    var hasHost = true
+    /// The number of folders of the path that are left out.
+    var cut = 0
+
+    /// Returns the folders with a slash after each.
+    func path(for url: URL) -> String {
+        guard isForced else { return "" }
+        var folders: [String] = []
+        if hasScheme, let scheme = url.scheme { folders.append(scheme.lowercased()) }
+        if hasHost, let host = url.host() { folders.append(host.lowercased() + (url.port.map { ":\($0)" } ?? "")) }
+        folders += url.path(percentEncoded: true).split(separator: "/", omittingEmptySubsequences: false).dropLast()
+            .filter { !$0.isEmpty }.dropFirst(cut).map { String($0) }
+        return folders.map { FileName.safe($0) + "/" }.joined()
     }
 }

@@ -56,6 +56,9 @@ enum ManPage {
         page += ".TP\n.B NO_COLOR\nNo colours.\n.TP\n.B NETRC\nThe file of\n.BR \\-n .\n"
         page += ".SH \"EXIT STATUS\"\n"
         for code in ExitCode.allCases { page += ".TP\n.B \(code.rawValue)\n\(escaped(code.meaning)).\n" }
+        page +=
+            ".PP\n.B urlload wget\nand\n.B urlload http\nexit with the codes of wget and httpie, which their\n"
+            + ".B \\-\\-help\nlists.\n"
         return page + ".SH \"SEE ALSO\"\n.BR curl (1),\n.BR wget (1)\n"
     }
 

@@ -24,19 +24,21 @@ enum HTTPieCommand {
         Standard input is sent as the body if there is no item and it is not a terminal (-I: never).
 
 
-        """ + Help.options(of: .httpie) + "\n    Exit codes are those of urlload: urlload --help lists them.\n"
+        """ + Help.options(of: .httpie) + "\n    Exit codes, those of httpie:\n\n"
+        + Help.exitCodes(HTTPieExit.allCases.map { ($0.rawValue, $0.meaning) })
 
     /// - Parameter scheme: the scheme for a URL without one; `http`, as in httpie.
-    static func run(_ arguments: [String], scheme: String) async -> ExitCode {
+    static func run(_ arguments: [String], scheme: String) async -> Int32 {
         do throws(UsageError) {
             var options = try ArgumentParser.parse(arguments, table: .httpie)
-            if options.wantsHelp { return Console.print(usage) }
-            if options.wantsVersion { return Console.print(Help.version + "\n") }
+            if options.wantsHelp { return Console.print(usage).rawValue }
+            if options.wantsVersion { return Console.print(Help.version + "\n").rawValue }
             try prepare(&options, scheme, isTerminal: FileDescriptor.standardOutput.isTerminal)
             try OptionCheck.check(options)
-            return await LoadCommand.run([options])
+            return await LoadCommand.run([options]).number(in: .httpie)
         } catch {
-            return Console.usage(error.words, "urlload http --help")
+            _ = Console.usage(error.words, "urlload http --help")
+            return HTTPieExit.other.rawValue
         }
     }
 
@@ -53,12 +55,16 @@ enum HTTPieCommand {
         }
         options.urls = [url(words.removeFirst(), scheme)]
         options.expandsPatterns = false
+        if options.maximumRedirects == nil { options.maximumRedirects = 29 }
         try openSession(&options)
         var items: [HTTPieItem] = []
         for word in words { items.append(try HTTPieItem(word)) }
         try login(&options)
         for item in items { try take(item, &options) }
         try fill(&options, items.filter { ![.field, .fieldFile, .query, .queryFile].contains($0.mark) })
+        if options.items.isOffline, AddressText.url(options.urls[0])?.scheme?.lowercased().hasPrefix("http") != true {
+            throw UsageError("--offline shows requests of http and https")
+        }
         show(&options, isTerminal: isTerminal)
     }
 
@@ -195,6 +201,12 @@ enum HTTPieCommand {
 
     private static func show(_ options: inout Options, isTerminal: Bool) {
         if options.pretty == nil { options.pretty = .usual(isTerminal: isTerminal) }
+        print(&options, isTerminal: isTerminal && options.outputs.isEmpty)
+        if options.items.isOffline {
+            // There is nothing to download.
+            options.items.downloads = false
+            return
+        }
         if options.items.downloads {
             options.failsOnStatus = true
             guard options.outputs.isEmpty else { return }
@@ -203,15 +215,29 @@ enum HTTPieCommand {
             options.saving.collision = .number
             return
         }
-        guard options.outputs.isEmpty, options.trace == .off else { return }
-        guard !options.items.isQuiet else {
-            options.dropsBody = true
+        if options.items.isQuiet {
+            options.items.prints = nil
+            options.dropsBody = options.outputs.isEmpty
             return
         }
-        switch options.items.shows ?? (isTerminal ? .both : .body) {
-        case .both: options.includesHead = true
-        case .body: break
-        case .heads: (options.includesHead, options.dropsBody) = (true, true)
+        options.dropsBody = options.items.prints?.contains(.body) == false
+    }
+
+    /// Chooses the parts that are written.
+    private static func print(_ options: inout Options, isTerminal: Bool) {
+        let items = options.items
+        var parts: PrintedParts
+        if let given = items.prints {
+            parts = given
+        } else if items.verbosity > 0 {
+            parts = PrintedParts([.requestHead, .requestBody, .head, .body])
+            if items.verbosity > 1 { parts.parts.insert(.meta) }
+        } else if items.isOffline {
+            parts = PrintedParts([.requestHead, .requestBody])
+        } else {
+            parts = PrintedParts(isTerminal ? [.head, .body] : [.body])
         }
+        parts.includesAll = items.includesAll || items.verbosity > 0
+        options.items.prints = parts
     }
 }

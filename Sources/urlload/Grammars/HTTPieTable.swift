@@ -6,7 +6,8 @@ import URLLoading
 
 extension OptionTable {
     static let httpie = OptionTable(
-        tool: "httpie", rules: httpieContent + httpieOutput + httpieAccess, others: ForeignOption.httpie)
+        tool: "httpie", grammar: .httpie, rules: httpieContent + httpieOutput + httpieAccess,
+        others: ForeignOption.httpie)
 
     private static let httpieContent: [OptionRule] = [
         OptionRule(.request, "j", flag: "json", "send items as JSON (default)") { $0.items.kind = .json },
@@ -20,23 +21,33 @@ extension OptionTable {
     ]
 
     private static let httpieOutput: [OptionRule] = [
-        OptionRule(.output, "h", flag: "headers", "write the response head alone") { $0.items.shows = .heads }
-            .also("header"),
-        OptionRule(.output, "b", flag: "body", "write the response body alone") { $0.items.shows = .body },
-        OptionRule(.output, "v", flag: "verbose", "show request and response") { $0.trace = .heads },
-        OptionRule(.output, "p", "print", "WHAT", "h for the head, b for the body, H and B for the request's") {
-            (options, text) throws(UsageError) in
-            guard text.allSatisfy({ "HBhbm".contains($0) }) else {
-                throw UsageError("--print takes letters of H, B, h and b, not \(text)")
-            }
-            if text.contains("H") || text.contains("B") { options.trace = .heads }
-            options.items.shows =
-                switch (text.contains("h"), text.contains("b")) {
-                case (true, true): .both
-                case (true, false): .heads
-                default: .body
-                }
+        OptionRule(.output, "h", flag: "headers", "write the response head alone") {
+            $0.items.prints = PrintedParts([.head])
+        }.also("header"),
+        OptionRule(.output, "b", flag: "body", "write the response body alone") {
+            $0.items.prints = PrintedParts([.body])
         },
+        OptionRule(.output, "m", flag: "meta", "write the time to the response alone") {
+            $0.items.prints = PrintedParts([.meta])
+        },
+        OptionRule(.output, "v", flag: "verbose", "write requests and responses; -vv: the time to the response too") {
+            $0.items.verbosity += 1
+        },
+        OptionRule(
+            .output, "p", "print", "WHAT", "h for the head, b for the body, m for the time; H and B for the request's"
+        ) { (options, text) throws(UsageError) in
+            guard let parts = PrintedParts(text) else {
+                throw UsageError("--print takes letters of H, B, h, b and m, not \(text)")
+            }
+            options.items.prints = parts
+        },
+        OptionRule(.output, nil, flag: "all", "write the heads of responses before the last one too, such as redirects")
+        { $0.items.includesAll = true },
+        OptionRule(.output, nil, flag: "offline", "write the request, and connect to nothing") {
+            $0.items.isOffline = true
+        },
+        OptionRule(
+            .logging, nil, switch: "trace-secrets", "write passwords and tokens of requests too", \.showsSecrets),
         OptionRule(.output, nil, "pretty", "WHAT", "all, colors, format or none; by default all on a terminal") {
             (options, text) throws(UsageError) in
             guard let pretty = Pretty(text) else {
@@ -60,7 +71,7 @@ extension OptionTable {
         OptionRule(.output, "q", flag: "quiet", "write nothing but errors, and the file of -o or -d") {
             ($0.isSilent, $0.shared.showsErrors, $0.items.isQuiet) = (true, true, true)
         },
-        OptionRule(.output, nil, flag: "check-status", "4xx and 5xx are a failure: exit code 22") {
+        OptionRule(.output, nil, flag: "check-status", "exit code 4 for 4xx, 5 for 5xx, 3 for 3xx with --no-follow") {
             $0.failsWithBody = true
         },
         OptionRule(.other, nil, flag: "help", "this text") { $0.wantsHelp = true },
@@ -80,8 +91,11 @@ extension OptionTable {
         },
         OptionRule(.redirects, "F", flag: "follow", "follow redirects (default)") { $0.followsRedirects = true }
             .undone { $0.followsRedirects = false },
-        OptionRule(.redirects, nil, "max-redirects", "N", "follow at most N") { (options, text) throws(UsageError) in
-            options.maximumRedirects = try OptionValue.count(text, "--max-redirects", from: 0)
+        OptionRule(.redirects, nil, "max-redirects", "N", "fail at redirect N, default 30") {
+            (options, text) throws(UsageError) in
+            // httpie fails when the number is reached, not when it is exceeded; 0 is no limit.
+            let count = try OptionValue.count(text, "--max-redirects", from: 0)
+            options.maximumRedirects = count == 0 ? 10_000 : count - 1
         },
         OptionRule(.limits, nil, "timeout", "SECONDS", "idle timeout: end a load when the server is silent") {
             (options, text) throws(UsageError) in
@@ -111,11 +125,10 @@ extension OptionTable {
 
 extension ForeignOption {
     static let httpie: [ForeignOption] = [
-        ForeignOption("--offline", near: "-v", "nothing can be shown that was not sent"),
         ForeignOption("--session-read-only", near: "--session"),
         ForeignOption("--compress -x", "bodies are sent as they are"),
         ForeignOption("--chunked", near: "-T - of the other grammar"),
-        ForeignOption("--all --history-print -P --meta -m", near: "--print"),
+        ForeignOption("--history-print -P", near: "--print"),
         ForeignOption("--sorted --format-options", near: "--pretty"),
         ForeignOption("--response-charset --response-mime --boundary --default-scheme"),
         ForeignOption("--ssl --ciphers", near: "--tls-min of the other grammar"),

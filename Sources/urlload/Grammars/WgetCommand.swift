@@ -12,15 +12,17 @@ enum WgetCommand {
         Last-Modified; a response with status 4xx or 5xx is not saved.
 
 
-        """ + Help.options(of: .wget) + "\n    Exit codes are those of urlload: urlload --help lists them.\n"
+        """ + Help.options(of: .wget) + "\n    Exit codes, those of wget. With several URLs: the lowest but 1.\n\n"
+        + Help.exitCodes(WgetExit.allCases.map { ($0.rawValue, $0.meaning) })
 
-    static func run(_ arguments: [String]) async -> ExitCode {
+    static func run(_ arguments: [String]) async -> Int32 {
         do throws(UsageError) {
             let groups = try ArgumentParser.parseAll(arguments, table: .wget)
-            if groups.contains(where: \.wantsHelp) { return Console.print(usage) }
-            return await LoadCommand.run(groups)
+            if groups.contains(where: \.wantsHelp) { return Console.print(usage).rawValue }
+            return await LoadCommand.run(groups).number(in: .wget)
         } catch {
-            return Console.usage(error.words, "urlload wget --help")
+            _ = Console.usage(error.words, "urlload wget --help")
+            return WgetExit.usage.rawValue
         }
     }
 }

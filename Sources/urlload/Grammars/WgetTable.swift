@@ -7,12 +7,16 @@ import URLLoading
 
 extension OptionTable {
     static let wget = OptionTable(
-        tool: "wget", rules: wgetFiles + wgetRequest + wgetAccess + wgetLimits + wgetOutput, others: ForeignOption.wget
+        tool: "wget", grammar: .wget, rules: wgetFiles + wgetRequest + wgetAccess + wgetLimits + wgetOutput,
+        others: ForeignOption.wget
     ) { options in
         options.expandsPatterns = false
         // wget saves to files named after the URLs.
         if options.outputs.isEmpty { options.saving.namesAll = true }
-        if options.saving.collision == .replace, !options.saving.comparesTime, options.outputs.isEmpty {
+        // As in wget, a file in folders of its own is replaced.
+        if options.saving.collision == .replace, !options.saving.comparesTime, options.outputs.isEmpty,
+            options.saving.folders?.isForced != true
+        {
             options.saving.collision = .number
         }
         if !options.saving.keepsOwnTime { options.saving.setsTime = true }
@@ -39,12 +43,15 @@ extension OptionTable {
             $0.saving.collision = .skip
         },
         OptionRule(
-            .output, "n", "n", "c|v|d|H|p", "-nc: --no-clobber, -nv: --no-verbose; -nd, -nH and -np are the default"
+            .output, "n", "n", "c|v|d|H|p",
+            "-nc: --no-clobber, -nv: --no-verbose, -nH: see -x; -nd and -np are the default"
         ) {
             (options, text) throws(UsageError) in
             switch text {
             case "c": options.saving.collision = .skip
-            case "v", "d", "H", "p": break
+            case "d": options.changeFolders { $0.isForced = false }
+            case "H": options.changeFolders { $0.hasHost = false }
+            case "v", "p": break
             default: throw UsageError("there is no option -n\(text)")
             }
         },
@@ -54,21 +61,46 @@ extension OptionTable {
         OptionRule(
             .output, nil, switch: "content-disposition", "use the file name that the server suggests",
             \.saving.takesServersName),
-        OptionRule(.output, nil, granted: "trust-server-names", "ignored: names come from the URL that was typed"),
+        OptionRule(
+            .output, nil, switch: "trust-server-names", "name the file after the URL that redirects lead to",
+            \.saving.takesLastURL),
+        OptionRule(.output, "x", flag: "force-directories", "write into folders like those of the URL: HOST/a/b/FILE") {
+            $0.changeFolders { $0.isForced = true }
+            $0.saving.makesFolders = true
+        },
+        OptionRule(.output, nil, flag: "no-host-directories", "with -x: no folder for the host") {
+            $0.changeFolders { $0.hasHost = false }
+        },
+        OptionRule(.output, nil, flag: "protocol-directories", "with -x: a folder for the scheme") {
+            $0.changeFolders { $0.hasScheme = true }
+        },
+        OptionRule(.output, nil, "cut-dirs", "N", "with -x: leave out the first N folders of the path") {
+            (options, text) throws(UsageError) in
+            let count = try OptionValue.count(text, "--cut-dirs", from: 0)
+            options.changeFolders { $0.cut = count }
+        },
         OptionRule(.output, nil, flag: "no-use-server-timestamps", "the file has the time when it was written") {
             $0.saving.keepsOwnTime = true
         },
         OptionRule(.output, nil, "start-pos", "OFFSET", "begin at this offset") { (options, text) throws(UsageError) in
             options.resuming = try OptionValue.resuming(text)
         },
-        OptionRule(.output, nil, granted: "no-directories", "create no folders (always)"),
-        OptionRule(.output, nil, granted: "no-host-directories", "create no folders (always)"),
+        OptionRule(.output, nil, flag: "no-directories", "create no folders (default)") {
+            $0.changeFolders { $0.isForced = false }
+        },
     ]
 
     private static let wgetRequest: [OptionRule] = [
-        OptionRule(.request, nil, "header", "'Name: value'", "send this field") { (options, text) throws(UsageError) in
+        OptionRule(
+            .request, nil, "header", "'Name: value'", "send this field; 'Name:' sends none; '' forgets those before"
+        ) {
+            (options, text) throws(UsageError) in
+            guard !text.isEmpty else {
+                (options.fields, options.removedFields) = (Headers(), [])
+                return
+            }
             let (name, value) = try OptionValue.field(text)
-            options.fields.append(name, value)
+            if value.isEmpty { options.removedFields.append(name) } else { options.fields.append(name, value) }
         },
         OptionRule(.request, "U", "user-agent", "TEXT", "send this User-Agent; empty for none") { $0.userAgent = $1 },
         OptionRule(.request, nil, "referer", "URL", "send this Referer") { $0.data.referer = $1 },
@@ -184,6 +216,14 @@ extension OptionTable {
     ]
 }
 
+extension Options {
+    fileprivate mutating func changeFolders(_ change: (inout URLFolders) -> Void) {
+        var folders = saving.folders ?? URLFolders()
+        change(&folders)
+        saving.folders = folders
+    }
+}
+
 extension ForeignOption {
     static let wget: [ForeignOption] = [
         ForeignOption(
@@ -198,6 +238,6 @@ extension ForeignOption {
         ForeignOption("--retry-on-http-error", near: "--tries"),
         ForeignOption("--secure-protocol --ciphers --ca-directory --crl-file --pinnedpubkey", near: "--ca-certificate"),
         ForeignOption("--bind-address", near: "--interface of the other grammar"),
-        ForeignOption("--restrict-file-names --cut-dirs --force-directories -x --protocol-directories"),
+        ForeignOption("--restrict-file-names"),
     ]
 }

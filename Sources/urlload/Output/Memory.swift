@@ -108,7 +108,7 @@ struct Memory: Sendable {
         do {
             let folder = path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
             // The temporary name is independent of the file's name, which may have the maximum length already.
-            let file = try FileWriter.create(in: folder, prefix: ".urlload-")
+            let file = try FileWriter.createPartial(in: folder, prefix: ".urlload-")
             try Array(text.utf8).withUnsafeBytes { try file.write($0, at: 0) }
             try file.synchronize()
             try file.move(from: file.path, to: path, replacing: true, synchronizes: false)

@@ -26,6 +26,8 @@ struct Report: Sendable {
         /// The option with which the load could succeed, as a clause.
         var remedy: String?
         var exit: ExitCode
+        /// The status, if it is the failure.
+        var status: Status?
     }
 
     var url: String
@@ -45,6 +47,8 @@ struct Report: Sendable {
     var metrics: LoadMetrics?
     /// The cache's decision about each request, by the number of redirects before it.
     var cacheDecisions: [Int: String] = [:]
+    /// True for a response that a condition (`-z`) has dropped, as if it were a 304.
+    var isUnchanged = false
     /// The beginning of the body, if there is a report to show it.
     var preview: BodyPreview?
 
@@ -122,7 +126,7 @@ extension Report.Failure {
     init(_ status: Status) {
         self.init(
             reason: "httpError", code: -1011, phase: "receiving", party: "remote", detail: status.description,
-            exit: .httpError)
+            exit: .httpError, status: status)
     }
 
     var json: JSONText {

@@ -69,10 +69,17 @@ struct WriteOut {
         case "stdout": writesToStandardError = false
         case "onerror": return report.failure != nil
         case "json": write(JSONText.object(WriteOutValues.all(report, job).map { ($0.name, $0.value) }).description)
-        case "header_json": write((report.head.map { Report.fields($0.headers) } ?? .object([])).description)
+        case "header_json": write(headerLines)
         default: write(WriteOutValues.all(report, job).first { $0.name == name }?.value.plain ?? "")
         }
         return true
+    }
+
+    /// The fields as an object, one on each line, as curl writes it.
+    private var headerLines: String {
+        guard case .object(let fields)? = report.head.map({ Report.fields($0.headers) }) else { return "{\n}" }
+        let lines = fields.map { name, values in JSONText.text(name).description + ":" + values.description }
+        return "{" + lines.joined(separator: ",\n") + "\n}"
     }
 
     private mutating func write(_ text: String) {

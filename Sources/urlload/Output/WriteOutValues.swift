@@ -16,7 +16,7 @@ enum WriteOutValues {
     }
 
     private static func response(_ report: Report) -> [Value] {
-        let code = Int64(report.head?.status.code ?? 0)
+        let code = report.isUnchanged ? 304 : Int64(report.head?.status.code ?? 0)
         let shown = String(repeating: "0", count: max(0, 3 - "\(code)".count)) + "\(code)"
         return [
             ("content_type", .optional(report.head?.headers[.contentType])),

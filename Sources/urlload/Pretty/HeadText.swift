@@ -2,6 +2,7 @@
 
 // A response head as `-i` and `-I` write it.
 
+import FoundationEssentials
 import URLLoading
 
 enum HeadText {
@@ -10,6 +11,37 @@ enum HeadText {
         var text = "\(head.version) " + (head.version > .http11 ? "\(head.status.code) " : "\(head.status)") + "\r\n"
         for field in head.headers { text += "\(field.name): \(field.value)\r\n" }
         return text + "\r\n"
+    }
+
+    /// A request as HTTP/1.1 sends it to the server.
+    static func make(_ request: Request, _ fields: Headers) -> String {
+        let path = request.url.path(percentEncoded: true)
+        let query = request.url.query(percentEncoded: true).map { "?" + $0 } ?? ""
+        var text = "\(request.method) \(path.isEmpty ? "/" : path)\(query) HTTP/1.1\r\n"
+        for field in fields { text += "\(field.name): \(field.value)\r\n" }
+        return text + "\r\n"
+    }
+
+    /// Colours the start line and the names of fields.
+    static func painted(_ text: String) -> String {
+        var lines = text.split(separator: "\r\n", omittingEmptySubsequences: false).map(String.init)
+        for index in lines.indices where !lines[index].isEmpty {
+            if let colon = lines[index].firstIndex(of: ":"), index > 0 {
+                lines[index] = Paint.title.on(String(lines[index][..<colon])) + lines[index][colon...]
+            } else {
+                lines[index] = Paint.tag.on(lines[index])
+            }
+        }
+        return lines.joined(separator: "\r\n")
+    }
+
+    /// Hides the values of secret fields as `-v` does.
+    static func withoutSecrets(_ text: String) -> String {
+        text.split(separator: "\r\n", omittingEmptySubsequences: false).map { line in
+            var shown = String(decoding: Transcript.hidingSecret(Array(line.utf8)), as: UTF8.self)
+            if shown.hasSuffix("\r\n") { shown.removeLast() }
+            return shown
+        }.joined(separator: "\r\n")
     }
 
     static func make(_ response: Response) -> String {

@@ -34,16 +34,8 @@ final class PrettyBody {
     }
 
     func write(head: HTTPHead) throws(OutputError) {
-        guard headColors else { return try FileDescriptor.standardOutput.write(HeadText.make(head)) }
-        var lines = HeadText.make(head).split(separator: "\r\n", omittingEmptySubsequences: false).map(String.init)
-        for index in lines.indices where !lines[index].isEmpty {
-            if let colon = lines[index].firstIndex(of: ":"), index > 0 {
-                lines[index] = Paint.title.on(String(lines[index][..<colon])) + lines[index][colon...]
-            } else {
-                lines[index] = Paint.tag.on(lines[index])
-            }
-        }
-        try FileDescriptor.standardOutput.write(lines.joined(separator: "\r\n"))
+        let text = HeadText.make(head)
+        try FileDescriptor.standardOutput.write(headColors ? HeadText.painted(text) : text)
     }
 
     func write(_ bytes: UnsafeRawBufferPointer) throws(OutputError) {

@@ -20,6 +20,8 @@ struct TopTable {
             Self.row(host, Self.rate(host.traffic, before == nil ? nil : old[host.name] ?? .init(), seconds))
         }
         lines += Self.aligned([Self.heads] + rows, columns)
+        lines += now.hosts.compactMap { Self.violations(of: $0.name, $0.traffic) }
+        if now.hosts.isEmpty { lines += [Self.violations(of: "in all", now.total)].compactMap(\.self) }
         if now.hiddenHosts > 0 { lines.append("and \(now.hiddenHosts) more") }
         return lines.map { Self.shown($0, columns) }
     }
@@ -42,6 +44,13 @@ struct TopTable {
         return
             "process \(now.process): \(now.loads) running, \(now.total.finished) finished, \(now.total.failed) failed"
             + "\(speeds), \(ProgressLine.size(now.total.bytesReceived)) received in all"
+    }
+
+    /// The rules that a host's responses broke, and how often: `http://a.test broke rules: bareLineFeed 3`.
+    private static func violations(of name: String, _ traffic: SessionSnapshot.Traffic) -> String? {
+        guard !traffic.tolerated.isEmpty else { return nil }
+        let kinds = traffic.tolerated.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
+        return "\(name) broke rules: " + kinds.map { "\($0.key) \($0.value)" }.joined(separator: ", ")
     }
 
     private static func speed(_ bytes: Int64) -> String { "\(ProgressLine.size(bytes))/s" }

@@ -38,10 +38,18 @@ enum BodyOutput {
 
     /// The file name of `-J`: the server's suggestion, never an existing file.
     private static func name(_ options: Options, _ url: URL, _ response: Response) -> String {
-        let own =
-            response.http?.headers["Content-Disposition"].flatMap { FileName.suggested($0) } ?? FileName.make(for: url)
-        let folder = options.saving.folder.map { $0.hasSuffix("/") ? $0 : $0 + "/" } ?? ""
-        return FileName.free(folder + own)
+        let wanted = wantedName(options, url, response)
+        return options.saving.collision == .skip ? wanted : FileName.free(wanted)
+    }
+
+    /// The path that the response names (`-J`, wget's `--trust-server-names`), whether there is such a file or not.
+    static func wantedName(_ options: Options, _ url: URL, _ response: Response) -> String {
+        let saving = options.saving
+        let suggested =
+            saving.takesServersName
+            ? response.http?.headers["Content-Disposition"].flatMap { FileName.suggested($0) } : nil
+        let own = suggested ?? saving.name(for: saving.takesLastURL ? response.url : url)
+        return (saving.folder.map { $0.hasSuffix("/") ? $0 : $0 + "/" } ?? "") + own
     }
 
     var fileName: String? {
@@ -61,12 +69,24 @@ enum BodyOutput {
         }
     }
 
-    func write(_ text: String) throws(OutputError) {
+    func write(_ text: String) throws(OutputError) { try write(Array(text.utf8)) }
+
+    func write(_ bytes: [UInt8]) throws(OutputError) {
         var failure: OutputError?
-        Array(text.utf8).withUnsafeBytes { bytes in
-            do throws(OutputError) { try write(bytes) } catch { failure = error }
+        bytes.withUnsafeBytes { buffer in
+            do throws(OutputError) { if !buffer.isEmpty { try write(buffer) } } catch { failure = error }
         }
         if let failure { throw failure }
+    }
+
+    /// Completes the output of httpie's grammar: what follows the body is in the file before it is complete.
+    func end(_ exchange: ExchangeOutput) throws(OutputError) {
+        if case .file = self {
+            try write(try exchange.ends())
+            return try commit()
+        }
+        try commit()
+        _ = try exchange.ends()
     }
 
     func write(head: HTTPHead) throws(OutputError) {

@@ -56,6 +56,12 @@ struct Continuation: Sendable {
         return token
     }
 
+    /// Whether an earlier run has left a token for this URL.
+    func hasToken(for url: URL) -> Bool {
+        guard let data = try? Data(contentsOf: URL(filePath: notes)) else { return false }
+        return (try? ResumeToken(data))?.isFor(url) == true
+    }
+
     /// Stores the token, readable by its owner alone, because the URL may contain a secret. Returns false on failure.
     func store(_ token: ResumeToken) -> Bool {
         let temporary = notes + ".new"
@@ -85,12 +91,28 @@ struct Continuation: Sendable {
         /// removed once there is more to keep.
         let resumes: Bool
         let leftover: URL
+        let sendsAcceptEncoding: Bool
+        /// The size in bytes beyond which the load fails.
+        let maximumSize: Int64?
+    }
+
+    /// What to do after an event.
+    enum Step: Sendable, Hashable {
+        case proceed
+        case pause(Duration)
+    }
+
+    /// The options of the download.
+    var options: DownloadOptions {
+        var options = DownloadOptions(destination: place)
+        options.leftover = leftover
+        return options
     }
 
     /// Loads the rest, or the whole file.
-    /// - Parameter onEvent: receives each event; returns a duration to pause.
+    /// - Parameter onEvent: receives each event.
     func load(
-        _ request: Request, _ run: Run, _ onEvent: (LoadEvent) -> Duration?
+        _ request: Request, _ run: Run, _ onEvent: (LoadEvent) -> Step
     ) async throws(LoadError) -> DownloadedFile {
         let token = token(for: request.url)
         guard run.resumes, let token else { return try await load(request, nil, run, old: token, onEvent) }
@@ -102,14 +124,22 @@ struct Continuation: Sendable {
     }
 
     private func load(
-        _ request: Request, _ token: ResumeToken?, _ run: Run, old: ResumeToken?, _ onEvent: (LoadEvent) -> Duration?
+        _ request: Request, _ token: ResumeToken?, _ run: Run, old: ResumeToken?, _ onEvent: (LoadEvent) -> Step
     ) async throws(LoadError) -> DownloadedFile {
-        var options = DownloadOptions(destination: place)
-        options.leftover = run.leftover
+        var options = options
+        (options.sendsAcceptEncoding, options.maximumSize) = (run.sendsAcceptEncoding, run.maximumSize)
         let task =
             token.map {
                 run.session.downloadTask(resuming: $0, request: request, options: options, decisions: run.decisions)
             } ?? run.session.downloadTask(request, options: options, decisions: run.decisions)
+        return try await follow(task, old: old, onEvent)
+    }
+
+    /// Runs a download, and stores its token while it runs.
+    /// - Parameter old: the token of an earlier run, which is discarded once there is more to keep.
+    func follow(
+        _ task: LoadTask<DownloadedFile>, old: ResumeToken?, _ onEvent: (LoadEvent) -> Step
+    ) async throws(LoadError) -> DownloadedFile {
         let events = task.events
         task.resume()
         // The token is stored when there is something to resume, and again whenever more bytes would survive a loss of
@@ -117,7 +147,9 @@ struct Continuation: Sendable {
         var stored: Int64?
         var canStore = true
         for await event in events {
-            if let pause = onEvent(event) {
+            switch onEvent(event) {
+            case .proceed: break
+            case .pause(let pause):
                 task.suspend()
                 try? await Task.sleep(for: pause)
                 task.resume()
@@ -135,7 +167,7 @@ struct Continuation: Sendable {
             let file = try await task.value
             if stored == nil { old?.discard() }
             forget()
-            unlink(run.leftover.path(percentEncoded: false))
+            unlink(leftover.path(percentEncoded: false))
             return file
         } catch {
             // A partial file whose token is not stored could not be found again: it is removed.

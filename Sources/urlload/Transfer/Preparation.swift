@@ -4,6 +4,7 @@
 
 import FoundationEssentials
 import URLLoading
+import URLLoadingIO
 import URLLoadingWire
 
 extension Configuration {
@@ -19,6 +20,8 @@ extension Configuration {
             maximumConnectionsPerHost = max(maximumConnectionsPerHost, options.shared.maximumParallel ?? 50)
         }
         httpVersions = options.httpVersions
+        if options.speaksHTTP10 { requestVersion = .http10 }
+        sockets = options.connection.sockets
         strictness = options.strictness
         ftp = options.ftp
         if let count = options.maximumRedirects { maximumRedirects = count }
@@ -27,7 +30,8 @@ extension Configuration {
         } else {
             userAgent = "urlload/\(Help.versionNumber)"
         }
-        if options.removedFields.contains("User-Agent") { userAgent = nil }
+        if options.removedFields.contains(.userAgent) { userAgent = nil }
+        if options.removedFields.contains(.accept) { accept = nil }
         if !options.decodes || options.removedFields.contains("Accept-Encoding") { acceptEncoding = nil }
         if let text = options.rootsText { tls.trustRoots = .pem(text) }
         if let path = options.rootsFile { tls.trustRoots = .file(URL(filePath: path)) }
@@ -43,7 +47,14 @@ extension Configuration {
         cache = options.cacheDirectory.map { ResponseCache(directory: URL(filePath: $0, directoryHint: .isDirectory)) }
         cachePolicy = options.cachePolicy
         retryPolicy = RetryPolicy(options)
+        if options.items.isOffline { disconnect() }
         observe(options, screen, archiver)
+    }
+
+    /// Lets every connection fail before it is attempted (`--offline`).
+    private mutating func disconnect() {
+        proxyPolicy = .none
+        dial = { (_, _) throws(IOFailure) in throw IOFailure(.closedByPeer, .connect) }
     }
 
     private mutating func observe(_ options: Options, _ screen: Screen, _ archiver: HTTPArchiver?) {
@@ -58,7 +69,9 @@ extension Configuration {
         if options.trace != .off { wireTap = { screen.show($0) } }
         if let archiver { observers.append(archiver) }
         if screen.showsProgress, options.sendsBody { observers.append(Watch.Uploads()) }
-        if options.headFile != nil || options.includesHead || options.asksForHead { observers.append(Watch.Heads()) }
+        if options.headFile != nil || options.includesHead || options.asksForHead || options.items.prints != nil {
+            observers.append(Watch.Heads())
+        }
         if options.measures { observers.append(Watch.Observer()) }
     }
 }
@@ -74,6 +87,9 @@ extension Request {
     init(_ options: Options, _ url: URL) throws {
         let form = try UploadForm.make(options.formFields)
         let upload = try options.upload.map { (path) throws(OutputError) in try UploadBody.upload(path) }
+        if upload?.isPiped == true, options.speaksHTTP10 {
+            throw OutputError(.upload, "HTTP/1.0 sends no body of unknown length, such as that of a pipe")
+        }
         let data = options.data.sendsDataAsQuery ? nil : try UploadBody.make(options.payloads)
         var body = form ?? upload?.body ?? data
         // As in curl, `-T` sends no Content-Type: a URL signed for an upload does not include one.
@@ -92,6 +108,7 @@ extension Request {
             headers["Expect"] = "100-continue"
         }
         if options.upload != nil { try appendFileName(options) }
+        if options.removedFields.contains(.cookie) { handlesCookies = false }
         if options.printsEvents {
             // An event stream has no time limits beside those of the request.
             idleTimeout = options.idleTimeout
@@ -111,11 +128,7 @@ extension Request {
             return
         }
         if options.data.isJSON { add(.accept, "application/json") }
-        add(
-            .referer,
-            options.data.referer.map { $0.hasSuffix(";auto") ? String($0.dropLast(5)) : $0 }.flatMap {
-                $0.isEmpty ? nil : $0
-            })
+        add(.referer, options.data.referer.flatMap { $0.isEmpty ? nil : $0 })
         add(.range, options.data.range.map { "bytes=\($0)" })
         if let condition = options.data.condition {
             add(condition.isBefore ? "If-Unmodified-Since" : "If-Modified-Since", condition.date?.description)

@@ -20,29 +20,29 @@ struct Queue: Sendable {
         evidence = options.reportFile.map { _ in Evidence() }
     }
 
-    /// - Returns: the exit code of the first load that failed.
-    func run(_ jobs: [Job]) async -> ExitCode {
+    /// - Returns: the ending of the first load that failed, or the one that counts in the grammar.
+    func run(_ jobs: [Job]) async -> Ending {
         var total = Total()
-        let code = await withTaskGroup(of: (Job, Report).self) { group in
-            var code = ExitCode.done
+        let ending = await withTaskGroup(of: (Job, Report).self) { group in
+            var ending = Ending.done
             var waiting = jobs[...]
             var nextStart = ContinuousClock.now
             for _ in 0..<min(width(jobs), jobs.count) { await start(&waiting, &group, &nextStart) }
             for await (job, report) in group {
                 total.add(report)
                 let own = printReport(report, job)
-                if code == .done { code = own }
+                ending = ending.followed(by: own, in: options.shared.grammar)
                 // The reader of the output is gone, or the user has interrupted the command, or `--fail-early` applies.
-                if own == .brokenPipe || Signals.exitCode != nil || options.shared.failsEarly && own != .done {
+                if own.code == .brokenPipe || Signals.exitCode != nil || options.shared.failsEarly && own != .done {
                     waiting = []
                 }
                 await start(&waiting, &group, &nextStart)
             }
-            return code
+            return ending
         }
         let drawn = draw(total.reports)
         if let line = total.line, jobs.count > 1, screen.showsProgress { screen.plain(line) }
-        return code == .done ? drawn : code
+        return ending == .done ? Ending(drawn) : ending
     }
 
     /// Draws `--waterfall` and writes `--report`.
@@ -80,7 +80,7 @@ struct Queue: Sendable {
         group.addTask { (job, await transfer.run(job.url)) }
     }
 
-    private func printReport(_ report: Report, _ job: Job) -> ExitCode {
+    private func printReport(_ report: Report, _ job: Job) -> Ending {
         let code = report.failure?.exit ?? .done
         if let failure = report.failure, code != .brokenPipe, Signals.exitCode == nil {
             let address =
@@ -102,7 +102,7 @@ struct Queue: Sendable {
                 }
             }
         }
-        return code == .done ? written : code
+        return code == .done ? Ending(written) : Ending(code, report.failure?.status)
     }
 }
 

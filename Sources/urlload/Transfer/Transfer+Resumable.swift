@@ -12,7 +12,8 @@ extension Transfer {
         let (data, response): (Data, Response)
         do {
             (data, response) = try await session.uploadResumably(
-                request, from: .file(URL(filePath: file)), resuming: try state.token(), decisions: decisions(watch)
+                request, from: .file(URL(filePath: file)), resuming: try state.token(),
+                decisions: decisions(watch, request)
             ) { [screen, options] event in
                 if case .created(let token) = event { try state.save(token) }
                 if options.trace != .off { screen.note(UploadWords.make(event)) }

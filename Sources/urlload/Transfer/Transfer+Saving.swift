@@ -4,7 +4,9 @@
 
 import FoundationEssentials
 import Glibc
+import Synchronization
 import URLLoading
+import URLLoadingIO
 import URLLoadingWire
 
 extension Transfer {
@@ -30,7 +32,8 @@ extension Transfer {
     /// The file of a plain GET.
     private var savedPath: String? {
         guard case .file(let path) = options.destination, !options.sendsBody, !options.asksForHead,
-            !options.includesHead, !options.printsEvents, options.data.range == nil, options.joined == nil,
+            !options.includesHead, !options.printsMessages, !options.printsEvents, options.data.range == nil,
+            options.joined == nil,
             options.method == nil || options.method == .get
         else { return nil }
         return path
@@ -39,7 +42,7 @@ extension Transfer {
     func saveResumably(_ continuation: Continuation, _ request: Request, _ watch: Watch, _ attempt: Attempt)
         async throws
     {
-        var decisions = decisions(watch)
+        var decisions = decisions(watch, request)
         let resumes = options.continues && continuation.hasNotes
         decisions.response = Decision { response in
             attempt.response = response
@@ -49,17 +52,33 @@ extension Transfer {
             attempt.failure = Report.Failure(status)
             return .cancel
         }
-        var throttle = options.rateLimit.map { Throttle(bytesPerSecond: $0) }
         let run = Continuation.Run(
-            session: session, decisions: decisions, resumes: options.continues, leftover: continuation.leftover)
+            session: session, decisions: decisions, resumes: options.continues, leftover: continuation.leftover,
+            sendsAcceptEncoding: !options.removedFields.contains(.acceptEncoding), maximumSize: options.maximumSize)
+        try await save(continuation, watch, attempt) { (onEvent) throws(LoadError) in
+            try await continuation.load(request, run, onEvent)
+        }
+    }
+
+    /// Runs a download whose events are shown, and notes the part that it leaves.
+    private func save(
+        _ continuation: Continuation, _ watch: Watch, _ attempt: Attempt,
+        _ load: (_ onEvent: (LoadEvent) -> Continuation.Step) async throws(LoadError) -> DownloadedFile
+    ) async throws {
+        var throttle = options.rateLimit.map { Throttle(bytesPerSecond: $0) }
         do throws(LoadError) {
-            _ = try await continuation.load(request, run) { event in
+            let file = try await load { event in
                 process(event, continuation, watch, attempt)
-                guard case .received(let bytes) = event else { return nil }
-                return throttle?.pause(after: bytes.count)
+                guard case .received(let bytes) = event else { return .proceed }
+                return throttle?.pause(after: bytes.count).map { .pause($0) } ?? .proceed
             }
+            // Some events of a task that became a download may have passed before they were read.
+            attempt.bytes = max(attempt.bytes, file.size - attempt.resumedAt)
         } catch {
-            attempt.kept = Report.Kept(continuation, error, attempt)
+            if error.reason == .bodyTooLarge, let most = options.maximumSize {
+                attempt.failure = Report.Failure(Self.tooLarge("it has more bytes", most))
+            }
+            attempt.kept = attempt.failure?.exit == .tooLarge ? nil : Report.Kept(continuation, error, attempt)
             if error.reason == .cannotCreateFile || error.reason == .cannotMoveFile, attempt.failure == nil {
                 var failure = Report.Failure(error)
                 failure.detail = "\(continuation.shown): \(error.detail ?? "cannot be created")"
@@ -69,7 +88,7 @@ extension Transfer {
         }
         attempt.file = continuation.shown
         if attempt.preview != nil { attempt.preview = BodyPreview(file: continuation.path, total: attempt.bytes) }
-        guard options.failsWithBody, let status = attempt.response?.http?.status, status.code >= 400 else { return }
+        guard options.failsWithBody, let status = attempt.response?.http?.status, isFailure(status) else { return }
         attempt.failure = Report.Failure(status)
         throw RefusedStatus()
     }
@@ -78,6 +97,7 @@ extension Transfer {
         switch event {
         case .responded(let response):
             attempt.response = response
+            if let exchange = watch.exchange, options.items.downloads { _ = try? exchange.begins(response.http) }
             watch.progress.answers(response.expectedLength)
         case .resumed(let offset, let expected) where offset > 0:
             screen.message("\(continuation.shown): resumed at byte \(offset)")
@@ -97,8 +117,10 @@ extension Transfer {
         var request = request
         request.headers[.range] = "bytes=\(partial.offset)-"
         if let date = partial.date { request.headers[.ifRange] = date.description }
-        if !request.headers.contains(.acceptEncoding) { request.headers[.acceptEncoding] = "identity" }
-        try await session.load(request, decisions: decisions(watch)) { response, body in
+        if !request.headers.contains(.acceptEncoding), !options.removedFields.contains(.acceptEncoding) {
+            request.headers[.acceptEncoding] = "identity"
+        }
+        try await session.load(request, decisions: decisions(watch, request)) { response, body in
             attempt.response = response
             try heads?.check()
             switch partial.answer(response.http) {
@@ -110,6 +132,7 @@ extension Transfer {
                 try await receive(response, body, url, watch, attempt)
                 partial.remove()
             case .rest:
+                try checkSize(partial.offset + (response.expectedLength ?? 0), attempt)
                 try await write(body, behind: partial, response, watch, attempt)
             case .refused(let failure):
                 attempt.failure = failure
@@ -131,6 +154,8 @@ extension Transfer {
         var throttle = options.rateLimit.map { Throttle(bytesPerSecond: $0) }
         do {
             for try await chunk in body {
+                try checkSize(
+                    partial.offset + attempt.bytes + Int64(chunk.withUnsafeBytes(\.count)), attempt)
                 let count = try chunk.withUnsafeBytes { bytes in
                     try file.write(bytes)
                     attempt.preview?.add(bytes)
@@ -147,5 +172,85 @@ extension Transfer {
             throw error
         }
         attempt.file = try partial.commit()
+    }
+}
+
+// MARK: A part whose name the response gives
+
+extension Transfer {
+    /// Whether the file of a plain GET is named by its response (`-J`) and its part resumed (`-C`).
+    var resumesByName: Bool {
+        options.destination == .namedAfterURL && options.saving.namesFromResponse && options.continues
+            && !options.sendsBody && !options.asksForHead && !options.includesHead && options.data.range == nil
+            && (options.method == nil || options.method == .get)
+    }
+
+    /// Requests the whole; its head names the file. If there is a part of that file, the response is dropped and the
+    /// rest requested, otherwise the body is saved, so that a later run can resume it.
+    func resumeByName(_ request: Request, _ url: URL, _ watch: Watch, _ attempt: Attempt) async throws {
+        let chosen = Lock<NamedPart?>(nil)
+        var decisions = decisions(watch, request)
+        decisions.response = Decision { response in
+            attempt.response = response
+            do { try checkStatus(response, attempt) } catch { return .cancel }
+            let wanted = BodyOutput.wantedName(options, url, response)
+            let part = NamedPart.choose(wanted, url, options.resuming, length: response.expectedLength)
+            chosen.withLock { $0 = part }
+            guard case .nothing(let path) = part, let continuation = Continuation(path) else { return .cancel }
+            if options.saving.makesFolders { try Folder.make(for: path) }
+            var download = continuation.options
+            download.maximumSize = options.maximumSize
+            return .becomeDownload(download)
+        }
+        let task = session.dataTask(request, decisions: decisions)
+        let events = task.events
+        task.resume()
+        var download: LoadTask<DownloadedFile>?
+        for await event in events { if case .becameDownload(let next) = event { download = next } }
+        switch chosen.withLock({ $0 }) {
+        case .part(let path)?:
+            attempt.response = nil
+            screen.message("the server names the file \(path), of which a part is here")
+            try await resume(at: path, request, url, watch, attempt)
+        case .whole(let path)?:
+            (attempt.file, attempt.isUnchanged) = (path, true)
+            screen.message("\(path): is complete already")
+        case .nothing(let path)?:
+            guard let download, let continuation = Continuation(path) else {
+                _ = try await task.value
+                return
+            }
+            try await save(continuation, watch, attempt) { (onEvent) throws(LoadError) in
+                try await continuation.follow(download, old: nil, onEvent)
+            }
+        case nil:
+            _ = try await task.value
+        }
+    }
+}
+
+/// What is there of a file that a response names.
+enum NamedPart: Sendable, Hashable {
+    /// A part that a run of this command has left.
+    case part(String)
+    /// A file of the same length, which `-C -` takes for complete, as it does after a 416.
+    case whole(String)
+    /// No part: the path to save to, which is free.
+    case nothing(String)
+
+    /// A file that is there under the name itself is left alone: a server must not choose which file is written to.
+    /// - Parameters:
+    ///   - wanted: the path that the response gives.
+    ///   - length: the length of its body in bytes.
+    static func choose(_ wanted: String, _ url: URL, _ resuming: Options.Resuming, length: Int64?) -> NamedPart {
+        var status = stat()
+        if resuming == .always, let length, stat(wanted, &status) == 0, status.st_mode & S_IFMT == S_IFREG,
+            Int64(status.st_size) == length
+        {
+            return .whole(wanted)
+        }
+        let free = FileName.free(wanted)
+        if Continuation(free)?.hasToken(for: url) == true { return .part(free) }
+        return resuming == .always && FileCheck.exists(PartialFile.partName(free)) ? .part(free) : .nothing(free)
     }
 }

@@ -6,7 +6,7 @@ import FoundationEssentials
 import URLLoading
 
 struct Transfer: Sendable {
-    let options: Options
+    var options: Options
     let session: Session
     let screen: Screen
     /// The file of `-D`, shared by all loads of a group.
@@ -17,7 +17,7 @@ struct Transfer: Sendable {
     @concurrent func run(_ text: String) async -> Report {
         let address = AddressText.url(text)
         let line = screen.progress(of: address.map { FileName.make(for: $0) } ?? AddressText.inMessage(text))
-        let watch = Watch(line, heads)
+        let watch = Watch(line, heads, ExchangeOutput(options, isTerminal: screen.bodyIsOnTerminal))
         guard let url = address else {
             defer { line.end() }
             var report = Report(url: AddressText.inMessage(text))
@@ -60,19 +60,48 @@ struct Transfer: Sendable {
         var request = try Request(options, url)
         if let limit = options.rateLimit { try await PacedInput.pace(&request, options, limit) }
         try await FTPUpload.prepare(&request, options, session)
-        try await Watch.$current.withValue(watch) {
-            if let partial = partial { return try await append(to: partial, request, url, watch, attempt) }
-            if let continuation = continuation { return try await saveResumably(continuation, request, watch, attempt) }
-            guard options.uploadState == nil else { return try await uploadResumably(request, url, watch, attempt) }
-            guard !options.printsEvents else { return try await receiveEvents(request, decisions(watch), attempt) }
-            if case .from(let offset) = options.resuming, options.upload == nil {
-                request.headers[.range] = "bytes=\(offset)-"
-            }
-            try await session.load(request, decisions: decisions(watch)) { response, body in
-                try await receive(response, body, url, watch, attempt)
-            }
+        do {
+            try await Watch.$current.withValue(watch) { try await carryOut(request, url, watch, attempt) }
+        } catch {
+            guard options.items.isOffline, let exchange = watch.exchange, exchange.hasRequest else { throw error }
+            return try writeOffline(exchange, attempt)
         }
         try conclude(attempt)
+    }
+
+    /// Writes the request that `--offline` has made to the file of `-o`; to standard output it was written before.
+    private func writeOffline(_ exchange: ExchangeOutput, _ attempt: Attempt) throws(OutputError) {
+        let held = try exchange.takeHeld()
+        guard case .file(let path) = options.destination else { return }
+        let file = try AtomicFile(path: path)
+        try file.write(held)
+        try file.commit()
+        attempt.file = path
+    }
+
+    /// Chooses the way in which the response is saved or written.
+    private func carryOut(_ request: Request, _ url: URL, _ watch: Watch, _ attempt: Attempt) async throws {
+        if let partial = partial { return try await append(to: partial, request, url, watch, attempt) }
+        if let continuation = continuation { return try await saveResumably(continuation, request, watch, attempt) }
+        if resumesByName { return try await resumeByName(request, url, watch, attempt) }
+        guard options.uploadState == nil else { return try await uploadResumably(request, url, watch, attempt) }
+        let decisions = decisions(watch, request)
+        guard !options.printsEvents else { return try await receiveEvents(request, decisions, attempt) }
+        var request = request
+        if case .from(let offset) = options.resuming, options.upload == nil {
+            request.headers[.range] = "bytes=\(offset)-"
+        }
+        try await session.load(request, decisions: decisions) { response, body in
+            try await receive(response, body, url, watch, attempt)
+        }
+    }
+
+    /// Resumes a part, of which the name is known now.
+    func resume(at path: String, _ request: Request, _ url: URL, _ watch: Watch, _ attempt: Attempt) async throws {
+        var transfer = self
+        transfer.options.destination = .file(path)
+        (transfer.options.saving.takesServersName, transfer.options.saving.takesLastURL) = (false, false)
+        try await transfer.carryOut(request, url, watch, attempt)
     }
 
     /// Called after a complete body: saves the entity tag and the time of the file.
@@ -94,12 +123,15 @@ struct Transfer: Sendable {
         var preview: BodyPreview?
         /// True for a 304 to a conditional request: nothing is written, and the load has not failed.
         var isUnchanged = false
+        /// True for a response that a condition (`-z`) has dropped.
+        var isDropped = false
 
         func fill(_ report: inout Report) {
             report.bytes = bytes
             report.resumedAt = resumedAt
             report.file = file
             report.kept = file == nil ? kept : nil
+            report.isUnchanged = isDropped
             report.head = response?.http
             preview?.type = response?.mediaType
             report.preview = preview
@@ -120,11 +152,20 @@ struct Transfer: Sendable {
             if options.destination == .standardOutput { _ = try open(response, url, watch) }
             throw error
         }
+        if options.saving.collision == .skip, options.saving.namesFromResponse, options.destination == .namedAfterURL {
+            let name = BodyOutput.wantedName(options, url, response)
+            guard !FileCheck.exists(name) else {
+                attempt.isUnchanged = true
+                screen.message("\(name) exists already: not loaded")
+                throw RefusedStatus()
+            }
+        }
         let output = try open(response, url, watch)
         watch.progress.answers(response.expectedLength)
         var throttle = options.rateLimit.map { Throttle(bytesPerSecond: $0) }
         do {
             for try await chunk in body {
+                try checkSize(attempt.bytes + Int64(chunk.withUnsafeBytes(\.count)), attempt)
                 let count = try chunk.withUnsafeBytes { bytes in
                     if !options.dropsBody { try output.write(bytes) }
                     attempt.preview?.add(bytes)
@@ -134,17 +175,37 @@ struct Transfer: Sendable {
                 watch.progress.add(count)
                 if let pause = throttle?.pause(after: count) { try await Task.sleep(for: pause) }
             }
-            try output.commit()
+            if let exchange = watch.exchange { try output.end(exchange) } else { try output.commit() }
             options.joined?.begin()
         } catch {
-            attempt.kept = output.leave(attempt.bytes, response.expectedLength)
+            if attempt.failure?.exit != .tooLarge {
+                attempt.kept = output.leave(attempt.bytes, response.expectedLength)
+            }
             throw error
         }
         attempt.file = output.fileName
-        if options.failsWithBody, let status = response.http?.status, status.code >= 400 {
+        if options.failsWithBody, let status = response.http?.status, isFailure(status) {
             attempt.failure = Report.Failure(status)
             throw RefusedStatus()
         }
+    }
+
+    /// Whether `--fail` or `--check-status` counts a status as a failure; httpie's also a redirect that is not
+    /// followed.
+    func isFailure(_ status: Status) -> Bool {
+        status.code >= 400 || options.shared.grammar == .httpie && !options.followsRedirects && status.code >= 300
+    }
+
+    /// Throws for more bytes than `--max-filesize` allows.
+    func checkSize(_ bytes: Int64, _ attempt: Attempt) throws {
+        guard let most = options.maximumSize, bytes > most else { return }
+        attempt.failure = Report.Failure(Self.tooLarge("it has \(bytes) bytes or more", most))
+        throw RefusedStatus()
+    }
+
+    static func tooLarge(_ words: String, _ most: Int64) -> LoadError {
+        LoadError(
+            .bodyTooLarge, phase: .receiving, party: .remote, detail: "\(words), and --max-filesize allows \(most)")
     }
 
     /// Throws for a status whose body is not to be written.
@@ -154,6 +215,7 @@ struct Transfer: Sendable {
             attempt.isUnchanged = true
             throw RefusedStatus()
         }
+        try checkCondition(response, status, attempt)
         if case .from(let offset) = options.resuming, offset > 0, status == .ok, options.upload == nil {
             attempt.failure = Report.Failure(
                 LoadError(
@@ -162,13 +224,27 @@ struct Transfer: Sendable {
             )
             throw RefusedStatus()
         }
-        guard options.failsOnStatus, !options.failsWithBody, status.code >= 400 else { return }
+        guard options.failsOnStatus, !options.failsWithBody, isFailure(status) else {
+            let announced = options.asksForHead ? response.http?.headers[.contentLength].flatMap { Int64($0) } : nil
+            return try checkSize(announced ?? response.expectedLength ?? 0, attempt)
+        }
         attempt.failure = Report.Failure(status)
+        throw RefusedStatus()
+    }
+
+    /// Throws for a response that does not fulfil `-z`: a server that ignores the condition sends it all the same.
+    private func checkCondition(_ response: Response, _ status: Status, _ attempt: Attempt) throws {
+        guard let condition = options.data.condition, !options.saving.comparesTime, status.kind == .successful,
+            let modified = response.http?.headers[.lastModified].flatMap({ HTTPDate($0) }),
+            !condition.isFulfilled(by: modified)
+        else { return }
+        (attempt.isUnchanged, attempt.isDropped) = (true, true)
         throw RefusedStatus()
     }
 
     private func open(_ response: Response, _ url: URL, _ watch: Watch) throws(OutputError) -> BodyOutput {
         let output = try BodyOutput(options, url, response, isTerminal: screen.bodyIsOnTerminal)
+        if let exchange = watch.exchange { try output.write(try exchange.begins(response.http)) }
         if options.includesHead || options.asksForHead, !options.printsSummary || output.fileName != nil {
             for head in watch.heads { try output.write(head: head) }
         }
@@ -181,10 +257,12 @@ struct Transfer: Sendable {
         for try await event in session.serverSentEvents(for: request, decisions: decisions) {
             try FileDescriptor.standardOutput.write(EventText.make(event, asJSON: options.printsSummary))
             attempt.bytes += Int64(event.data.utf8.count)
+            try checkSize(attempt.bytes, attempt)
         }
     }
 
-    func decisions(_ watch: Watch) -> Decisions {
+    /// - Parameter original: the request that is loaded.
+    func decisions(_ watch: Watch, _ original: Request) -> Decisions {
         var decisions = Decisions()
         decisions.challenge = evidence?.challenge
         decisions.redirect = Decision { [options, screen] redirect in
@@ -203,13 +281,7 @@ struct Transfer: Sendable {
                         + "to \(AddressText.inMessage(redirect.request.url.absoluteString))"
                 )
             }
-            // As in curl, a method set with `-X` is kept across redirects.
-            guard let method = options.method, redirect.request.method != method, method != .post else {
-                return .follow
-            }
-            var next = redirect.request
-            next.method = method
-            return .instead(next)
+            return RedirectOptions.next(redirect, original, options).map { .instead($0) } ?? .follow
         }
         return decisions
     }
@@ -225,7 +297,47 @@ struct Transfer: Sendable {
     }
 }
 
+/// What options change in the request that follows a redirect.
+enum RedirectOptions {
+    /// Returns the request to send; `nil` for the proposed one.
+    static func next(_ redirect: Redirect, _ original: Request, _ options: Options) -> Request? {
+        var next = redirect.request
+        var isChanged = false
+        let status = redirect.response.http?.status.code ?? 0
+        if options.keepsPost.contains(status), original.method == .post, next.method != .post {
+            (next.method, next.body) = (.post, original.body)
+            for field in original.headers where field.name == .contentType && !next.headers.contains(.contentType) {
+                next.headers.append(field.name, field.value)
+            }
+            isChanged = true
+        } else if let method = options.method, next.method != method, method != .post {
+            // As in curl, a method set with `-X` is kept across redirects.
+            next.method = method
+            isChanged = true
+        }
+        if options.data.refererFollows, let referer = referer(redirect.response.url, next.url),
+            !options.removedFields.contains(.referer)
+        {
+            next.headers[.referer] = referer
+            isChanged = true
+        }
+        return isChanged ? next : nil
+    }
+
+    /// Returns a URL without userinfo and fragment; `nil` if a server without TLS would learn one that was loaded with
+    /// TLS (RFC 9110 §10.1.3).
+    private static func referer(_ url: URL, _ next: URL) -> String? {
+        guard url.scheme?.lowercased() != "https" || next.scheme?.lowercased() == "https" else { return nil }
+        return String(AddressText.shown(url).prefix { $0 != "#" })
+    }
+}
+
 extension Options {
+    /// True if requests or heads are written into the file of the body (httpie's `-v -o FILE`).
+    var printsMessages: Bool {
+        items.prints.map { $0.parts != [.body] && !items.downloads } ?? false
+    }
+
     /// True if a 304 can answer the request.
     var isConditional: Bool {
         data.condition != nil || data.tagToCompare != nil || fields.contains("If-None-Match")

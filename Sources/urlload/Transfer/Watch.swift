@@ -25,8 +25,11 @@ final class Watch: Sendable {
     /// The file of `-D`.
     private let headFile: HeadFile?
 
-    init(_ progress: Screen.Progress, _ headFile: HeadFile? = nil) {
-        (self.progress, self.headFile) = (progress, headFile)
+    /// Writes requests and responses as httpie does; `nil` in other grammars.
+    let exchange: ExchangeOutput?
+
+    init(_ progress: Screen.Progress, _ headFile: HeadFile? = nil, _ exchange: ExchangeOutput? = nil) {
+        (self.progress, self.headFile, self.exchange) = (progress, headFile, exchange)
     }
 
     var metrics: LoadMetrics? { state.withLock { $0.metrics } }
@@ -43,6 +46,7 @@ final class Watch: Sendable {
     func note(head: HTTPHead) {
         state.withLock { $0.heads.append(head) }
         headFile?.write(head)
+        exchange?.received(head)
     }
 
     /// Notes what the cache decided about the request that is made next.
@@ -57,6 +61,7 @@ final class Watch: Sendable {
     struct Heads: HeadObserver {
         func observe(_ event: LoadEvent, of load: LoadIdentity) {}
         func received(_ head: HTTPHead) { Watch.current?.note(head: head) }
+        func sends(_ request: Request, _ fields: Headers) { Watch.current?.exchange?.sends(request, fields) }
     }
 
     /// Passes the events of each load to its watch.

@@ -90,7 +90,7 @@ extension Transcript.Rules {
         let lines = [line] + headers.map { "\($0.name): \($0.value)" }
         return lines.flatMap { line in
             let bytes = Array("\(line)\r\n".utf8)
-            return TranscriptText.lines(showsSecrets ? bytes : Self.hidingSecret(bytes))
+            return TranscriptText.lines(showsSecrets ? bytes : Transcript.hidingSecret(bytes))
         }
     }
 
@@ -120,18 +120,7 @@ extension Transcript.Rules {
             direction.isInHead = Self.isInterim(direction.startLine)
             direction.startLine = []
         }
-        return TranscriptText.lines(showsSecrets ? line : Self.hidingSecret(line))
-    }
-
-    private static func hidingSecret(_ line: [UInt8]) -> [UInt8] {
-        guard let colon = line.firstIndex(of: UInt8(ascii: ":")),
-            FieldName(String(decoding: line[..<colon], as: UTF8.self)).isValid,
-            FieldName(String(decoding: line[..<colon], as: UTF8.self)).isSecret
-        else { return line.withoutSecrets }
-        // The authentication scheme is shown; it is not secret and names what is hidden.
-        let value = String(decoding: line[(colon + 1)...], as: UTF8.self).split(whereSeparator: \.isWhitespace)
-        let scheme = value.count > 1 && value[0].allSatisfy { $0.isLetter } ? " \(value[0])" : ""
-        return line[...colon] + Array("\(scheme) [hidden]\r\n".utf8)
+        return TranscriptText.lines(showsSecrets ? line : Transcript.hidingSecret(line))
     }
 
     private static func beginsRequest(_ bytes: [UInt8]) -> Bool {
@@ -147,9 +136,23 @@ extension Transcript.Rules {
     /// The lines of a head that never ended.
     func leftOver(_ conversation: Transcript.Conversation) -> [String] {
         [("> ", conversation.sent), ("< ", conversation.received)].flatMap { mark, direction in
-            TranscriptText.lines(showsSecrets ? direction.pending : Self.hidingSecret(direction.pending)).map {
+            TranscriptText.lines(showsSecrets ? direction.pending : Transcript.hidingSecret(direction.pending)).map {
                 mark + $0
             }
         }
+    }
+}
+
+extension Transcript {
+    /// Replaces the value of a secret field; the line of another field is returned unchanged.
+    static func hidingSecret(_ line: [UInt8]) -> [UInt8] {
+        guard let colon = line.firstIndex(of: UInt8(ascii: ":")),
+            FieldName(String(decoding: line[..<colon], as: UTF8.self)).isValid,
+            FieldName(String(decoding: line[..<colon], as: UTF8.self)).isSecret
+        else { return line.withoutSecrets }
+        // The authentication scheme is shown; it is not secret and names what is hidden.
+        let value = String(decoding: line[(colon + 1)...], as: UTF8.self).split(whereSeparator: \.isWhitespace)
+        let scheme = value.count > 1 && value[0].allSatisfy { $0.isLetter } ? " \(value[0])" : ""
+        return line[...colon] + Array("\(scheme) [hidden]\r\n".utf8)
     }
 }

@@ -33,8 +33,12 @@ enum CurlLines {
         -H 'X-One: 1' U/plain
         -H 'X-One: 1' -H 'X-Two: 2' U/plain
         -H 'Accept: text/html' U/plain
-        -H 'Accept:' U/plain ## accept
+        -H 'Accept:' U/plain
+        -H 'Accept:' -o out.txt U/plain
+        -H 'Accept:' -d a=1 U/echo
         -H 'User-Agent:' U/plain
+        -H 'User-Agent:' -H 'Accept:' -I U/plain
+        -H 'Expect:' -T up.bin U/put
         -H 'X-Empty;' U/plain
         -H @fields.txt U/plain
         -A Agent/1.0 U/plain
@@ -59,6 +63,34 @@ enum CurlLines {
         -z '1994-11-06 08:49:37' U/plain ## date
         -z '6 Nov 1994' U/plain
         -z '-6 Nov 1994' U/plain
+        -z '7 Nov 1994' U/file
+        -s -z '7 Nov 1994' -o out.txt -w '%{http_code} %{size_download}\n' U/file
+        -z '5 Nov 1994' -o out.txt U/file
+        -z '-5 Nov 1994' U/file
+        -z '-7 Nov 1994' U/file
+        -i -z '7 Nov 1994' U/file
+        -L -e ';auto' U/moved
+        -L -e 'http://from.test/;auto' U/moved/twice
+        -L -e 'http://from.test/' U/moved
+        -L --post301 -d a=1 U/moved/post301
+        -L --post302 -d a=1 U/moved/post
+        -L --post302 -H 'Content-Type: text/x' -d a=1 U/moved/post
+        -L --post301 -d a=1 U/moved/post
+        -L --post303 -d a=1 U/moved/post303
+        -0 U/plain
+        --http1.0 -d a=1 U/echo
+        -0 -s U/plain U/plain
+        --local-port 20000-29999 U/plain
+        --local-port nothing U/plain
+        --keepalive-time 5 U/plain
+        --no-keepalive U/plain
+        --tr-encoding U/plain ## coding
+        --max-filesize 1000 U/file
+        --max-filesize 1k U/file
+        --max-filesize 999 -s U/file
+        --max-filesize 1000 -I U/file
+        --max-filesize 999 -s -o out.txt U/file
+        --max-filesize 999 -s -O U/file
         --compressed U/plain
         --http1.1 U/plain
         -4 U/plain
@@ -147,6 +179,7 @@ enum CurlLines {
         -s -w '%header{etag} %{filename_effective}\n' -o out.txt U/file
         -s -w '%{onerror}%{exitcode} %{http_code}\n' -f U/missing
         -s -w '100%%\n' U/plain
+        -s -o /dev/null -w '%{header_json}\n' U/file
         -s -o /dev/null -w @format.txt U/plain
         --etag-save tag.txt -o out.txt U/file
         --etag-compare tag-in.txt -o out.txt U/file
@@ -167,6 +200,7 @@ enum CurlLines {
         -o out.txt U/missing
         -fL U/moved/missing
         -s U/broken
+        -s --retry 1 --retry-delay 1 U/broken ## retry
         --max-redirs 1 -sL U/moved/twice
         -m 2 -s U/stall
         -s http://127.0.0.1:1/
@@ -195,6 +229,9 @@ enum CurlLines {
 
     static let groups = #"""
         -s U/plain --next -d a=1 U/echo
+        --next -s U/plain
+        -s --next U/plain
+        -s U/plain --next --next -s U/echo
         -s -o a.txt U/plain --next -I U/plain
         -s U/plain -: -X PUT U/echo
         -Z -o a.txt U/plain -o b.txt U/echo

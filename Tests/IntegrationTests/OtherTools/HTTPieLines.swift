@@ -35,7 +35,29 @@ enum HTTPieLines {
         --ignore-stdin -A digest -a ada:secret U/plain
         --ignore-stdin --follow U/moved
         --ignore-stdin U/moved ## redirects
-        --ignore-stdin --check-status U/missing ## code
+        --ignore-stdin --check-status U/missing
+        --ignore-stdin --check-status U/broken
+        --ignore-stdin --check-status U/plain
+        --ignore-stdin --check-status --follow U/moved
+        --ignore-stdin --max-redirects 1 --follow U/moved/twice
+        --ignore-stdin --timeout 1 U/stall
+        --ignore-stdin http://127.0.0.1:1/
+        --ignore-stdin --no-such-option U/plain
+        --ignore-stdin
+        --ignore-stdin U/plain Accept: 
+        --ignore-stdin --print=B U/echo a=1
+        --ignore-stdin --print=b U/echo a=1
+        --ignore-stdin --print=h U/file
+        --ignore-stdin --print=hb U/file
+        --ignore-stdin --print=Bb U/echo a=1
+        --ignore-stdin --print=Bhb -f U/echo 'a=b c'
+        --ignore-stdin --print=Bh --pretty=none U/echo a=1
+        --ignore-stdin --print= U/plain
+        --ignore-stdin --print=x U/plain
+        --ignore-stdin --offline --print=B -f U/echo a=1 b=2
+        --ignore-stdin --offline --print=B -o out.txt U/echo a=1
+        --ignore-stdin --print=Bhb -o out.txt U/echo a=1
+        --ignore-stdin -q -v U/plain
         --ignore-stdin -o out.txt U/plain
         --ignore-stdin -d U/named ## download
         --ignore-stdin -d -o out.bin U/file

@@ -97,6 +97,8 @@ struct ToolLine: Sendable, CustomTestStringConvertible {
 
 /// The result of a run.
 struct ToolOutcome {
+    /// The requests as they came.
+    var received: [HTTPTestServer.RecordedRequest]
     struct Request: Hashable, Comparable {
         var line: String
         var fields: [String]
@@ -127,7 +129,8 @@ struct ToolOutcome {
         let isParallel =
             words.count { $0 == "-O" } > 1
             || !Set(words).isDisjoint(with: ["-Z", "--parallel", "--remote-name-all", "-i", "--spider"])
-        let shown = origin.requests.dropFirst(before).map { Self.request($0, line.text) }
+        received = Array(origin.requests.dropFirst(before))
+        let shown = received.map { Self.request($0, line.text) }
         requests = isParallel ? shown.sorted() : Array(shown)
         files = [:]
         let all = FileManager.default.enumerator(atPath: folder.path)?.compactMap { $0 as? String } ?? []
@@ -157,7 +160,8 @@ struct ToolOutcome {
             guard !ignored.contains(name), name != "content-length" || field.value != "0" else { continue }
             fields.append("\(name): \(field.value.replacing(/boundary=.*/, with: "boundary"))")
         }
-        return Request(line: "\(request.method) \(request.target)", fields: fields.sorted(), body: body)
+        let version = request.version == .http10 ? " HTTP/1.0" : ""
+        return Request(line: "\(request.method) \(request.target)\(version)", fields: fields.sorted(), body: body)
     }
 
     /// Removes values that differ in each run.

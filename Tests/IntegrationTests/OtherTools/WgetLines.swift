@@ -17,7 +17,7 @@ enum WgetLines {
         -q U/moved
         -q -P sub U/file
         -q -nc U/data.txt
-        -q U/data.txt ## code
+        -q U/data.txt
         -q -i urls.txt
         -qc -O part.bin U/file
         -q -c U/file
@@ -36,9 +36,33 @@ enum WgetLines {
         -q --spider U/plain U/file
         -q -nc -O /dev/null U/file
         -q -N -O /dev/null U/file
-        -q -t 1 U/missing ## code
-        -q --content-on-error -O out.txt U/missing ## code
-        -q --max-redirect=0 U/moved -O out.txt ## code
+        -q -t 1 U/missing
+        -q -t 1 U/broken
+        -q -t 1 U/door
+        -q -t 1 U/missing U/door
+        -q -t 1 U/missing http://127.0.0.1:1/
+        -q -t 1 http://127.0.0.1:1/ U/plain
+        -q -t 1 http://127.0.0.1:1/
+        -q -t 1 -T 1 U/stall
+        -q -t 1 nonsense://x/
+        -q --no-such-option U/plain
+        -q
+        -q --content-on-error -O out.txt U/missing
+        -q --max-redirect=0 U/moved -O out.txt ## file
+        -q --max-redirect=0 U/moved
+        -q --header=Accept: U/plain -O out.txt ## accept
+        -q --header='X-One: 1' --header= U/plain
+        -q -x U/folder/name.txt
+        -q -x -nH U/folder/name.txt
+        -q -x -nH --cut-dirs=1 U/folder/a/name.txt
+        -q -x --protocol-directories U/folder/name.txt
+        -q --force-directories U/plain?q=1
+        -q -x -P sub U/folder/
+        -q -x -nd U/folder/name.txt
+        -q -nH U/folder/name.txt
+        -q --trust-server-names U/moved
+        -q --trust-server-names U/moved/twice
+        -q --trust-server-names -nc U/moved/data ## request
         -q --content-disposition U/named
         -nv -T 5 -t 1 U/file
         -q --no-check-certificate U/file

@@ -218,7 +218,10 @@ struct TokenRows {
         let couldClaim = Lock<Bool?>(nil)
 
         func observe(_ event: LoadEvent, of load: LoadIdentity) {
-            guard case .completed(let error?) = event, let path = error.resumeToken?.record.path else { return }
+            guard case .completed(let error?) = event, let token = error.resumeToken, let path = token.record.path
+            else { return }
+            // A token that is stored releases its file to other holders.
+            _ = token.data
             let file = try? FileWriter.reopen(path).0
             couldClaim.withLock { $0 = file?.claim() }
             file?.unclaim()

@@ -72,6 +72,32 @@ struct StatisticsSocketTests {
         }
     }
 
+    @Test("a snapshot counts the rules that responses of a host broke, by kind")
+    func tolerated() async throws {
+        try await withHTTPTestServer { origin in
+            try await withPath { path in
+                origin.route("/broken") { _ in .raw([.bytes(Array("HTTP/1.1 200 OK\nContent-Length: 0\n\n".utf8))]) }
+                origin.route("/sound") { _ in .ok("") }
+                try await withSession(.ephemeral) { session in
+                    try session.exposeStatistics(at: path)
+                    for place in ["/broken", "/sound", "/broken"] {
+                        _ = try await session.data(from: origin.url(place))
+                    }
+                    let now = try await read(path)
+                    #expect(now.total.tolerated == ["bareLineFeed": 2])
+                    #expect(now.hosts.first?.traffic.tolerated == ["bareLineFeed": 2])
+                }
+            }
+        }
+    }
+
+    @Test("a snapshot of an earlier version has no such counts")
+    func earlierVersion() throws {
+        let text = #"{"bytesSent":1,"bytesReceived":2,"finished":3,"failed":4}"#
+        let traffic = try JSONDecoder().decode(SessionSnapshot.Traffic.self, from: Data(text.utf8))
+        #expect(traffic.failed == 4 && traffic.tolerated.isEmpty)
+    }
+
     @Test("the socket belongs to this user alone, and ends with its session or earlier")
     func life() async throws {
         try await withPath { path in

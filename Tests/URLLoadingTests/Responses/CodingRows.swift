@@ -14,6 +14,23 @@ struct CodingRows {
     static let text = Array("data: one\ndata: two\n\n".utf8)
     static let coded = Compressed.gzip(text)
 
+    @Test("Without an Accept of its own, a session sends none, also after a redirect") func noAccept() async throws {
+        try await withHTTPTestServer { origin in
+            origin.route("/") { _ in .redirect("/end") }
+            origin.route("/end") { _ in .ok("") }
+            try await withSession(Configuration.ephemeral.with { $0.accept = nil }) { session in
+                _ = try await session.data(from: origin.url())
+                #expect(origin.requests.count == 2 && origin.requests.allSatisfy { !$0.headers.contains(.accept) })
+                _ = try await session.data(for: Request(url: origin.url("/end"), headers: [.accept: "text/html"]))
+                #expect(origin.requests.last?.headers[.accept] == "text/html")
+            }
+            try await withSession(.ephemeral) { session in
+                _ = try await session.data(from: origin.url("/end"))
+                #expect(origin.requests.last?.headers[.accept] == "*/*")
+            }
+        }
+    }
+
     /// An origin that encodes every body, regardless of the request.
     static func with(
         _ headers: Headers = [:], _ change: (inout Configuration) -> Void = { _ in },

@@ -107,6 +107,25 @@ import Testing
         #expect(violation { try codec.sendData(count: 1, into: &output) } == .illegalState)
     }
 
+    @Test("A request of HTTP/1.0 says so, is the last of its connection, and has no chunks") func oldVersion() throws {
+        var output: [UInt8] = []
+        for framing in [HTTP1BodyFraming.none, .length(3)] {
+            var codec = HTTP1Codec(role: .client, sendsOldVersion: true)
+            output = []
+            try codec.sendRequest(
+                method: .post, target: bytes("/"), host: bytes("h"), headers: [:], framing: framing, into: &output)
+            #expect(String(decoding: output, as: UTF8.self).hasPrefix("POST / HTTP/1.0\r\nHost: h\r\n"))
+            #expect(codec.reuse == .never)
+        }
+        var codec = HTTP1Codec(role: .client, sendsOldVersion: true)
+        output = []
+        let refused = violation {
+            try codec.sendRequest(
+                method: .post, target: bytes("/"), host: bytes("h"), headers: [:], framing: .chunked, into: &output)
+        }
+        #expect(refused == .transferEncodingInOldVersion && output.isEmpty)
+    }
+
     @Test("A body must have its declared length") func bodyLengths() throws {
         var codec = HTTP1Codec(role: .client)
         var output: [UInt8] = []

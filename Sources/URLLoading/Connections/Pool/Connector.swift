@@ -220,7 +220,8 @@ final class Connector: Sendable {
         record?.mark(.connectStart)
         return try await withDescriptors(handle) { () async throws(IOFailure) in
             try await ConnectRace.connect(
-                addresses, from: configuration.networkInterface?.binding, marked: access.traffic.mark, handle)
+                addresses, with: configuration.sockets.bound(to: configuration.networkInterface?.binding),
+                marked: access.traffic.mark, handle)
         }
     }
 

@@ -72,7 +72,8 @@ final class HTTP1Connection: @unchecked Sendable {
         isForwarded = forwarder != nil
         self.identifier = identifier
         codec = HTTP1Codec(
-            role: .client, limits: HTTP1Limits(configuration.limits), isTolerant: configuration.strictness == .tolerant)
+            role: .client, limits: HTTP1Limits(configuration.limits), isTolerant: configuration.strictness == .tolerant,
+            sendsOldVersion: configuration.requestVersion < .http11)
         tap = configuration.wireTap
         expectContinueTimeout = configuration.expectContinueTimeout
     }

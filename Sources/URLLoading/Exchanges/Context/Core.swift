@@ -104,7 +104,7 @@ final class Core: Sendable {
 extension DefaultFields {
     convenience init(_ configuration: Configuration) {
         self.init(
-            configuration.headers, acceptEncoding: configuration.acceptEncoding, userAgent: configuration.userAgent,
-            cookieDigest: { Varying.ownCookie($0) })
+            configuration.headers, accept: configuration.accept, acceptEncoding: configuration.acceptEncoding,
+            userAgent: configuration.userAgent, cookieDigest: { Varying.ownCookie($0) })
     }
 }

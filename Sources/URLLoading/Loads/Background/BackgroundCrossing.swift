@@ -22,7 +22,8 @@ package enum BackgroundCrossing: Sendable, Equatable {
         "http2PingInterval": .sent, "http2PingTimeout": .sent, "httpVersions": .sent, "trafficClass": .sent,
         // http and https only.
         "ftp": .local,
-        "headers": .sent, "userAgent": .sent, "acceptEncoding": .sent, "expectContinueTimeout": .sent,
+        "headers": .sent, "userAgent": .sent, "accept": .sent, "acceptEncoding": .sent,
+        "expectContinueTimeout": .sent,
         // Settings of bodies that this process reads.
         "readAhead": .local, "temporaryDirectory": .local,
         // Downloads to files are not cached. Cookies and HSTS are applied when the transfer is submitted.
@@ -34,7 +35,8 @@ package enum BackgroundCrossing: Sendable, Equatable {
         "allowsCellularAccess": .sent, "allowsExpensiveNetworkAccess": .sent, "allowsConstrainedNetworkAccess": .sent,
         "addressOverrides": .refused, "networkInterface": .refused, "resolver": .refused, "proxyPolicy": .refused,
         "authentication": .refused, "tls": .sent,
-        "wireTap": .refused, "dial": .refused, "networkMonitor": .local, "foreignCache": .local,
+        "requestVersion": .refused, "sockets": .refused, "wireTap": .refused, "dial": .refused,
+        "networkMonitor": .local, "foreignCache": .local,
         "loadsOnLoop": .local, "cacheTap": .local, "wallClock": .local, "clock": .local,
         // Protocol handlers are not used (checklist 118); observers observe the tasks of this process.
         "attachments": .local,
@@ -83,6 +85,8 @@ package enum BackgroundCrossing: Sendable, Equatable {
                 !tls.clientIdentities.isEmpty,
                 "Configuration.tls.clientIdentities (a challenge decision may present an identity)"
             ),
+            (configuration.requestVersion != .http11, "HTTP/1.0"),
+            (configuration.sockets != SocketSetup(), "a setting of sockets"),
             (configuration.dial != nil || configuration.wireTap != nil, "a test's transport"),
         ]
         return refusals.first(where: \.0).map { "\($0.1) cannot be used by the background agent" }

@@ -32,6 +32,9 @@ package struct ConnectionSettings: Codable, Sendable, Equatable {
     var versions: String
     var trafficClass: UInt8
     var acceptEncoding: String?
+    // Both nil in settings that an earlier version has stored.
+    var accept: String?
+    var sendsNoAccept: Bool?
     var expectContinueTimeout: Duration
     var allowsCellular: Bool
     var allowsExpensive: Bool
@@ -151,6 +154,7 @@ extension ConnectionSettings {
         versions = "\(configuration.httpVersions)"
         trafficClass = configuration.trafficClass.dscp
         acceptEncoding = configuration.acceptEncoding
+        (accept, sendsNoAccept) = (configuration.accept, configuration.accept == nil)
         expectContinueTimeout = configuration.expectContinueTimeout
         allowsCellular = configuration.allowsCellularAccess
         allowsExpensive = configuration.allowsExpensiveNetworkAccess
@@ -180,6 +184,7 @@ extension ConnectionSettings {
         }
         configuration.trafficClass = TrafficClass(dscp: trafficClass)
         configuration.acceptEncoding = acceptEncoding
+        if let accept { configuration.accept = accept } else if sendsNoAccept == true { configuration.accept = nil }
         configuration.expectContinueTimeout = expectContinueTimeout
         configuration.allowsCellularAccess = allowsCellular
         configuration.allowsExpensiveNetworkAccess = allowsExpensive

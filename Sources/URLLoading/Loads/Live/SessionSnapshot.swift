@@ -28,8 +28,20 @@ package struct SessionSnapshot: Codable, Sendable, Equatable {
         package var bytesReceived: Int64 = 0
         package var finished = 0
         package var failed = 0
+        /// How many responses broke a rule of HTTP and were read all the same, by the name of the rule's violation.
+        package var tolerated: [String: Int] = [:]
 
         package init() {}
+
+        /// Reads what a program of an earlier version sends, too.
+        package init(from decoder: any Decoder) throws {
+            let values = try decoder.container(keyedBy: CodingKeys.self)
+            bytesSent = try values.decode(Int64.self, forKey: .bytesSent)
+            bytesReceived = try values.decode(Int64.self, forKey: .bytesReceived)
+            finished = try values.decode(Int.self, forKey: .finished)
+            failed = try values.decode(Int.self, forKey: .failed)
+            tolerated = try values.decodeIfPresent([String: Int].self, forKey: .tolerated) ?? [:]
+        }
     }
 
     package var process: Int32

@@ -24,6 +24,12 @@ final class TrafficCounter: LoadObserver {
         case .bodySent(let bytes): count(load) { $0.bytesSent += Int64(bytes.count) }
         case .received(let bytes): count(load) { $0.bytesReceived += Int64(bytes.count) }
         case .completed(let error): count(load) { if error == nil { $0.finished += 1 } else { $0.failed += 1 } }
+        case .metrics(let metrics):
+            // The violations of one response are distinct.
+            let codes = metrics.transactions.flatMap { $0.violations.map(\.code.rawValue) }
+            if !codes.isEmpty {
+                count(load) { traffic in for code in codes { traffic.tolerated[code, default: 0] += 1 } }
+            }
         default: break
         }
     }

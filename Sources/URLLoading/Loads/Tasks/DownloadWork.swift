@@ -53,8 +53,9 @@ final class DownloadWork: Sendable {
 
     /// Returns the request with `Accept-Encoding: identity`, because a coded body cannot be resumed. If a server codes
     /// the body all the same, it is decoded.
-    static func request(_ request: Request) -> Request {
+    static func request(_ request: Request, _ options: DownloadOptions = DownloadOptions()) -> Request {
         var request = request
+        guard options.sendsAcceptEncoding || request.headers.contains(.acceptEncoding) else { return request }
         if !request.headers.contains(.acceptEncoding) { request.headers[.acceptEncoding] = "identity" }
         let wantsNoCoding = request.headers[.acceptEncoding]?.lowercased() == "identity"
         if wantsNoCoding, request.contentDecoding == .ifOffered { request.contentDecoding = .always }
@@ -141,8 +142,7 @@ final class DownloadWork: Sendable {
                     if let size { try held.reserve(size) }
                     return held
                 }
-                let new = try FileWriter.create(in: folder, prefix: ResumeToken.prefix)
-                guard new.claim() else { throw IOFailure(.stopped(.cancelled), .open) }
+                let new = try FileWriter.createPartial(in: folder, prefix: ResumeToken.prefix)
                 if let size { try new.reserve(size) }
                 return new
             }
@@ -235,7 +235,8 @@ final class DownloadWork: Sendable {
     func receive(_ exchange: any Exchange, _ control: LoadHandle) async throws(LoadError) -> Saved {
         let (held, offset, end) = state.withLock { ($0.file, $0.offset, $0.end) }
         guard let file = held else { return Saved(isEnd: true) }
-        let saved = await BlockingThreads.files.call(.never) { [clock] () -> Saved in
+        let saved = await BlockingThreads.files.call(.never) {
+            [clock, most = options.maximumSize ?? .max] () -> Saved in
             var saved = Saved()
             defer { if saved.count > 0 { file.wrote(upTo: offset + Int64(saved.count), now: clock.coarseNow()) } }
             do {
@@ -247,6 +248,11 @@ final class DownloadWork: Sendable {
                             saved.error = LoadError(
                                 .rangeNotSatisfiable, phase: .receiving, party: .remote,
                                 detail: "more bytes than its Content-Range says")
+                            return saved
+                        }
+                        guard Int64(piece.count) <= most - offset - Int64(saved.count) else {
+                            saved.isTooLong = true
+                            saved.error = .tooLarge(Int(most))
                             return saved
                         }
                         try file.write(piece.storage.bytes(piece.range), at: offset + Int64(saved.count))
@@ -342,20 +348,24 @@ final class DownloadWork: Sendable {
     /// Takes over a file that the background agent has completed.
     func adopt(_ file: DownloadedFile) { state.withLock { $0.complete = file } }
 
-    /// Releases the partial file at the end of the load, so that a token may resume it.
+    /// Releases the partial file at the end of the load, so that a token may resume it. A file that no token can resume
+    /// is removed now, because the process may end before the last reference to it is dropped.
     func leave() {
-        let (held, leftover) = state.withLock { state in
+        let (held, leftover, isUseless) = state.withLock { state in
             let isPlain =
                 state.response?.http.map { $0.status == .ok && !$0.headers.contains(.contentEncoding) } ?? false
             return (
                 state.complete == nil ? state.file : nil,
-                state.record == nil && state.offset > 0 && isPlain ? options.leftover : nil
+                state.record == nil && state.offset > 0 && isPlain ? options.leftover : nil,
+                state.record == nil && state.hasContent
             )
         }
         if let held, let leftover {
             try? held.move(
                 from: held.path, to: leftover.path(percentEncoded: false), replacing: true, permissions: .usual,
                 synchronizes: false)
+        } else if isUseless {
+            held?.discard()
         }
         held?.unclaim()
     }

@@ -143,7 +143,11 @@ final class EventEmitter: EventSink, @unchecked Sendable {
     // MARK: Metrics
 
     @inline(never)  // Small frames; see `TaskDriver`.
-    func begin(_ request: PreparedRequest) -> TransactionRecord { TransactionRecord(request) }
+    func begin(_ request: PreparedRequest) -> TransactionRecord {
+        let record = TransactionRecord(request)
+        for case let observer as any HeadObserver in observers { observer.sends(record.request, record.sentHeaders) }
+        return record
+    }
 
     /// Records a transaction that has ended.
     @inline(never)

@@ -31,6 +31,13 @@ extension LoadObserver {
 /// Receives the head of every response as well, interim and refused ones and those of the cache included: `urlload -D`.
 package protocol HeadObserver: LoadObserver {
     func received(_ head: HTTPHead)
+    /// Called before a connection for a request is sought, also for one that is repeated with credentials.
+    /// - Parameter fields: the fields as HTTP/1.1 sends them.
+    func sends(_ request: Request, _ fields: Headers)
+}
+
+extension HeadObserver {
+    package func sends(_ request: Request, _ fields: Headers) {}
 }
 
 /// The identity of the load that an event belongs to.

@@ -62,7 +62,8 @@ final class DefaultFields: Sendable {
     ///   - headers: the fields of a configuration.
     ///   - cookieDigest: returns the digest of their Cookie field; nil without one.
     init(
-        _ headers: Headers, acceptEncoding: String?, userAgent: String?, cookieDigest: (Headers) -> String?
+        _ headers: Headers, accept: String?, acceptEncoding: String?, userAgent: String?,
+        cookieDigest: (Headers) -> String?
     ) {
         var fields = headers
         proxyAuthorization = fields.takeProxyFields()
@@ -71,7 +72,7 @@ final class DefaultFields: Sendable {
             if let value, !fields.contains(name) { fields.append(name, value) }
         }
         offersCoding = acceptEncoding != nil && !fields.contains(.acceptEncoding)
-        add(.accept, "*/*")
+        add(.accept, accept)
         add(.acceptEncoding, acceptEncoding)
         add(.userAgent, userAgent)
         own = Set(fields)

@@ -106,7 +106,38 @@ public struct RequestBody: Sendable {
     }
 }
 
+extension RequestBody {
+    /// Passes the bytes of the body, piece by piece, as they would be sent now. Blocks while files are read. Nothing of
+    /// a sequence is passed, which only the request that sends it reads.
+    package func forEachPiece(_ take: (UnsafeRawBufferPointer) throws -> Void) throws {
+        switch content {
+        case .data(let data): try data.withUnsafeBytes(take)
+        case .parts(let parts): for part in parts { try part.forEachPiece(take) }
+        case .stream, .provided: break
+        }
+    }
+}
+
 extension RequestBody.Part {
+    fileprivate func forEachPiece(_ take: (UnsafeRawBufferPointer) throws -> Void) throws {
+        switch self {
+        case .data(let data): try data.withUnsafeBytes(take)
+        case .file(let path, let range):
+            let file = try FileReader(path: path)
+            let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 * 1024, alignment: 16)
+            defer { buffer.deallocate() }
+            var offset = range?.lowerBound ?? 0
+            let end = range?.upperBound ?? file.size
+            while offset < end {
+                let count = try file.read(into: buffer, at: offset)
+                guard count > 0 else { return }
+                let used = Int(min(Int64(count), end - offset))
+                try take(UnsafeRawBufferPointer(rebasing: buffer[..<used]))
+                offset += Int64(used)
+            }
+        }
+    }
+
     /// The length of the part in bytes; that of a file is its length at this moment.
     var currentLength: Int64? {
         if let length { return length }

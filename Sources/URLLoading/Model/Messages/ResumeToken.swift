@@ -154,7 +154,8 @@ public struct ResumeToken: Sendable, CustomStringConvertible {
 
     // MARK: The partial file
 
-    /// The prefix of the names of partial files.
+    /// The prefix of the names of partial files. A file without a token that was ever stored has a mark, by which the
+    /// next download into its folder recognises what a killed process has left (`Leftovers`).
     static let prefix = ".urlloading-"
 
     /// Returns whether a path has the form of a partial file. A token must not make the program open any other file.
@@ -226,7 +227,8 @@ public struct ResumeToken: Sendable, CustomStringConvertible {
     private func unpacked(in folder: String) throws(IOFailure) -> FileWriter {
         let bytes = record.bytes ?? Data()
         guard Int64(bytes.count) == record.offset else { throw Refusal.changed.failure }
-        let file = try FileWriter.create(in: folder, prefix: Self.prefix)
+        let file = try FileWriter.createPartial(in: folder, prefix: Self.prefix)
+        file.unclaim()
         try file.write(Array(bytes), at: 0)
         guard try file.tail(before: record.offset) == record.tail else { throw Refusal.changed.failure }
         return file

@@ -111,6 +111,9 @@ public struct Configuration: Sendable {
     public var headers = Headers()
     /// The User-Agent of requests that set none; `nil` sends none.
     public var userAgent: String? = "URLLoading/0.2"
+    /// The Accept of requests that set none; `*/*` by default, which accepts every media type. `nil` sends none, which
+    /// means the same (RFC 9110 §12.5.1).
+    public var accept: String? = "*/*"
     /// The Accept-Encoding of requests that set none and ask for no range; `nil` sends none. A response is decoded only
     /// if this default was sent: a request that sets Accept-Encoding itself gets the coded bytes. Downloads send
     /// `identity`, and are decoded if the server codes them all the same.
@@ -372,6 +375,11 @@ public struct Configuration: Sendable {
 
     // MARK: For this package
 
+    /// The version in the request line of HTTP/1 requests. After a request of HTTP/1.0 its connection is closed, and
+    /// its body needs a known length.
+    package var requestVersion = HTTPVersion.http11
+    /// The local ports and keep-alive probes of sockets; by default the system's port, and no probes.
+    package var sockets = SocketSetup()
     /// Receives the bytes of every HTTP/1 connection and the frames of every HTTP/2 one, unencrypted: `urlload
     /// --trace`.
     package var wireTap: (@Sendable (WireTapEvent) -> Void)?

@@ -40,6 +40,11 @@ public struct DownloadOptions: Sendable {
     /// Whether the room for a body of known length is allocated on the disk before the body is read, so that a full
     /// disk shows at once. Off by default, because it costs a call of the system.
     package var reservesSpace = false
+    /// The number of bytes beyond which the load ends with ``LoadError/Reason/bodyTooLarge``, and the partial file is
+    /// removed; `nil`, the default, for no limit.
+    package var maximumSize: Int64?
+    /// Whether a request without an Accept-Encoding gets `identity`; true by default.
+    package var sendsAcceptEncoding = true
 
     /// Creates options; the properties without a parameter are set afterwards.
     public init(destination: URL? = nil, overwrites: Bool = true, synchronizes: Bool = false) {

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// What the grammars of curl, wget and httpie write and leave, where no line of `OtherToolTests` can compare it.
+
+import Foundation
+import Glibc
+import Synchronization
+import Testing
+import URLLoading
+import URLLoadingIO
+import URLLoadingTestSupport
+import URLLoadingTesting
+
+@Suite(.timeLimit(.minutes(4)))
+struct ToolGrammarTests {
+    // MARK: httpie
+
+    /// The lines of a message that both tools write, in any order of fields.
+    private func lines(_ result: Running.Result) -> [String] {
+        let changing = ["User-Agent:", "Accept-Encoding:", "Connection:", "Date:"]
+        return result.text.replacing("\r\n", with: "\n").split(separator: "\n").map(String.init).filter { line in
+            !changing.contains { line.hasPrefix($0) }
+        }
+    }
+
+    @Test(arguments: [
+        ["-v", "/plain"], ["-v", "/echo", "a=1"], ["-v", "-f", "/echo", "a=b c"], ["--print=Hh", "/echo", "a=1"],
+        ["--print=HB", "/echo", "a=1"], ["--print=Hhb", "PUT", "/echo", "a=1"], ["--offline", "/echo", "a=1"],
+        ["--offline", "/plain", "q==a b"], ["--offline", "POST", "/plain"], ["-v", "--pretty=none", "/echo", "a=1"],
+    ])
+    func `The request comes first on standard output, as with httpie`(_ words: [String]) async throws {
+        try await withHTTPTestServer { origin in
+            origin.route("/plain") { _ in .ok("plain text\n") }
+            origin.route("/echo") { _ in .ok("got it\n") }
+            let all =
+                ["--ignore-stdin"] + words.map { $0.hasPrefix("/") ? origin.url($0).absoluteString : $0 }
+            let ours = try await Running.urlload(["http"] + all)
+            let count = origin.requests.count
+            #expect(ours.code == 0 && count == (words.contains("--offline") ? 0 : 1), "\(ours.errors)")
+            let first = try #require(ours.text.split(separator: "\r\n").first)
+            #expect(first.hasSuffix(" HTTP/1.1") && ours.text.contains("\r\nHost: 127.0.0.1:\(origin.port)\r\n"))
+            guard OtherToolTests.has("http") else { return }
+            let theirs = try await Running.command("/usr/bin/http", all)
+            #expect(lines(ours).sorted() == lines(theirs).sorted(), "\(ours.text)\n---\n\(theirs.text)")
+            // Blank lines separate the messages in the same way.
+            let bodies = { (text: String) in text.components(separatedBy: "\r\n\r\n").dropFirst().map { $0.prefix(20) }
+            }
+            let isPlainBody = !words.contains("--print=Hh")
+            #expect(!isPlainBody || bodies(ours.text) == bodies(theirs.text), "\(ours.text.debugDescription)")
+        }
+    }
+
+    @Test func `The request is written although there is no server, and secrets of it are hidden`() async throws {
+        let refused = try await Running.urlload(
+            ["http", "--ignore-stdin", "-v", "-a", "ada:secret", "http://127.0.0.1:1/x?token=hush"])
+        #expect(refused.code == 1 && refused.text.hasPrefix("GET /x?token="), "\(refused.text)")
+        #expect(!refused.text.contains("hush") && refused.text.contains("Authorization: Basic [hidden]"))
+        #expect(!refused.text.contains("YWRhOnNlY3JldA=="))
+        let shown = try await Running.urlload(
+            ["http", "--ignore-stdin", "--offline", "--trace-secrets", "-a", "ada:secret", "http://127.0.0.1:1/"])
+        #expect(shown.code == 0 && shown.text.contains("Authorization: Basic YWRhOnNlY3JldA=="), "\(shown.text)")
+    }
+
+    @Test func `--offline resolves no name and takes no other scheme`() async throws {
+        let result = try await Running.urlload([
+            "http", "--ignore-stdin", "--offline", "https://nowhere.invalid/", "a=1",
+        ])
+        #expect(result.code == 0 && result.errors.isEmpty && result.text.hasSuffix("{\"a\": \"1\"}"), "\(result)")
+        #expect(try await Running.urlload(["http", "--ignore-stdin", "--offline", "ftp://h/f"]).code == 1)
+    }
+
+    @Test func `-v shows each request of a chain and the heads between`() async throws {
+        try await withHTTPTestServer { origin in
+            origin.route("/moved") { _ in .redirect("/end") }
+            origin.route("/end") { _ in .ok("here\n") }
+            let result = try await Running.urlload(
+                ["http", "--ignore-stdin", "-v", origin.url("/moved").absoluteString])
+            let starts = result.text.components(separatedBy: "\n").filter { $0.contains("HTTP/1.1") }.map {
+                $0.split(separator: " ").prefix(2).joined(separator: " ")
+            }
+            #expect(starts == ["GET /moved", "HTTP/1.1 302", "GET /end", "HTTP/1.1 200"], "\(result.text)")
+            let without = try await Running.urlload(
+                ["http", "--ignore-stdin", "--print=Hh", origin.url("/moved").absoluteString])
+            #expect(!without.text.contains("302") && without.text.contains("200 OK"))
+            let folder = try TemporaryFolder()
+            let saved = try await Running.urlload(
+                ["http", "--ignore-stdin", "-v", "-d", origin.url("/end").absoluteString], in: folder)
+            #expect(saved.text.isEmpty && saved.errors.contains("GET /end HTTP/1.1"))
+            #expect(try folder.bytes("end") == Array("here\n".utf8))
+        }
+    }
+
+    // MARK: Files of killed runs
+
+    /// A file of which the first half arrives at once, and the rest after the server's end.
+    private static let content: [UInt8] = (0..<20_000).flatMap { Array("\(1_000_000 + $0)\n".utf8) }
+
+    private func with(_ headers: Headers, _ use: (HTTPTestServer, TemporaryFolder) async throws -> Void) async throws {
+        let folder = try TemporaryFolder()
+        try await withHTTPTestServer { origin in
+            origin.route("/slow") { request in
+                let half = Self.content.count / 2
+                if let range = request.headers[.range], let first = Int(range.dropFirst(6).dropLast()),
+                    request.headers[.ifRange] == headers[.etag]
+                {
+                    var part = headers
+                    part[.contentRange] = "bytes \(first)-\(Self.content.count - 1)/\(Self.content.count)"
+                    return .status(.partialContent, headers: part, body: .bytes(Array(Self.content[first...])))
+                }
+                return .ok(.chunks([.bytes(Array(Self.content[..<half])), .pause(.seconds(60))]), headers: headers)
+            }
+            origin.route("/quick") { _ in .ok(.bytes(Self.content), headers: headers) }
+            try await use(origin, folder)
+        }
+    }
+
+    /// Runs a download until bytes are in a file, and ends it.
+    private func stop(
+        _ words: [String], _ number: Int32, _ origin: HTTPTestServer, _ folder: TemporaryFolder,
+        waitsForNotes: Bool = true
+    ) async throws {
+        let before = Set(folder.names)
+        let process = try Running(
+            Running.urlloadPath, words + [origin.url("/slow").absoluteString], in: folder)
+        try await eventuallyFiles(folder.names) { names in
+            names.contains { !before.contains($0) && ((try? folder.bytes($0))?.count ?? 0) > 1000 }
+        }
+        if waitsForNotes { try await eventuallyFiles(folder.names) { $0.contains { $0.hasSuffix(".urlload") } } }
+        process.send(number)
+        _ = try await process.wait()
+    }
+
+    @Test(arguments: [["-o", "film"], ["-i", "-o", "film"], ["-J", "-O"]])
+    func `What three killed runs have left is gone after the next one`(_ words: [String]) async throws {
+        try await with([:]) { origin, folder in
+            for count in 1...3 {
+                try await stop(words, SIGKILL, origin, folder, waitsForNotes: false)
+                // Each run removes what the one before has left.
+                #expect(folder.names.count == 1 && folder.names[0].hasPrefix(".urlload"), "\(count): \(folder.names)")
+            }
+            let last = try await Running.urlload(words + [origin.url("/quick").absoluteString], in: folder)
+            #expect(last.code == 0 && folder.names.count == 1 && !folder.names[0].hasPrefix("."), "\(folder.names)")
+        }
+    }
+
+    @Test func `The part of a killed run that can be resumed stays, for the same and for other downloads`()
+        async throws
+    {
+        try await with([.etag: "\"v\""]) { origin, folder in
+            try await stop(["-o", "film"], SIGKILL, origin, folder)
+            let part = folder.names.first { $0.hasPrefix(".urlloading-") }
+            let other = try await Running.urlload(["-o", "other", origin.url("/quick").absoluteString], in: folder)
+            #expect(other.code == 0 && part.map(folder.names.contains) == true, "\(folder.names)")
+            let second = try await Running.urlload(
+                ["-C", "-o", "film", origin.url("/slow").absoluteString], in: folder)
+            #expect(second.code == 0 && second.errors.contains("resumed at byte"), "\(second.errors)")
+            let bytes = try folder.bytes("film")
+            #expect(bytes == Self.content && folder.names == ["film", "other"])
+        }
+    }
+
+    @Test func `Downloads at the same time into one folder leave each other alone`() async throws {
+        try await with([:]) { origin, folder in
+            let waiting = try Running(
+                Running.urlloadPath, ["-o", "first", origin.url("/slow").absoluteString], in: folder)
+            try await eventuallyFiles(folder.names) { !$0.isEmpty }
+            let part = folder.names
+            try await withThrowingTaskGroup(of: Int32.self) { group in
+                for number in 1...4 {
+                    group.addTask {
+                        try await Running.urlload(
+                            ["-o", "file\(number)", origin.url("/quick").absoluteString], in: folder
+                        ).code
+                    }
+                }
+                for try await code in group { #expect(code == 0) }
+            }
+            #expect(Set(folder.names) == Set(part + (1...4).map { "file\($0)" }))
+            waiting.send(SIGTERM)
+            _ = try await waiting.wait()
+        }
+    }
+
+    // MARK: A name that the response gives
+
+    private static let named: Headers = [
+        .etag: "\"v\"", "Content-Disposition": "attachment; filename=\"given.txt\"",
+    ]
+
+    @Test func `-C - with -J takes the name from the response and asks for the rest with If-Range`() async throws {
+        try await with(Self.named) { origin, folder in
+            try await stop(["-C", "-", "-OJ"], SIGTERM, origin, folder)
+            #expect(folder.names.contains(".given.txt.urlload"), "\(folder.names)")
+            let second = try await Running.urlload(
+                ["-C", "-", "-OJ", origin.url("/slow").absoluteString], in: folder)
+            #expect(second.code == 0, "\(second.errors)")
+            let last = try #require(origin.requests.last)
+            #expect(last.headers[.ifRange] == "\"v\"" && last.headers[.range]?.hasPrefix("bytes=") == true)
+            let bytes = try folder.bytes("given.txt")
+            #expect(bytes == Self.content && folder.names == ["given.txt"], "\(folder.names)")
+            // The same again is complete already.
+            let third = try await Running.urlload(
+                ["-C", "-", "-OJ", origin.url("/quick").absoluteString], in: folder)
+            #expect(third.code == 0 && third.errors.contains("is complete already") && folder.names == ["given.txt"])
+        }
+    }
+
+    @Test func `-C with -J never writes to a file that was there before`() async throws {
+        try await with(Self.named) { origin, folder in
+            _ = try folder.write("given.txt", Data("mine".utf8))
+            let result = try await Running.urlload(
+                ["-C", "-", "-OJ", origin.url("/quick").absoluteString], in: folder)
+            #expect(result.code == 0 && folder.names == ["given.txt", "given.txt.1"], "\(folder.names)")
+            let (mine, other) = (try folder.bytes("given.txt"), try folder.bytes("given.txt.1"))
+            #expect(mine == Array("mine".utf8) && other == Self.content && origin.requests.count == 1)
+            #expect(
+                try await Running.urlload(["-C", "5", "-OJ", origin.url("/quick").absoluteString], in: folder).code == 2
+            )
+        }
+    }
+
+    // MARK: Limits
+
+    @Test(arguments: [[], ["-o", "out"], ["-i", "-o", "out"], ["--retry", "1"]])
+    func `A body without a length ends at --max-filesize`(_ words: [String]) async throws {
+        try await withHTTPTestServer { origin in
+            origin.route("/") { _ in .ok(.chunks((0..<100).map { _ in .bytes(Array(repeating: 0x78, count: 1000)) })) }
+            let folder = try TemporaryFolder()
+            let result = try await Running.urlload(
+                words + ["--max-filesize", "5k", origin.url().absoluteString], in: folder)
+            #expect(result.code == 63 && result.output.count <= 5 << 10, "\(result.errors)")
+            #expect(result.errors.contains("--max-filesize allows 5120") && folder.names.isEmpty, "\(folder.names)")
+        }
+    }
+
+    @Test func `A download sends no Accept-Encoding if it is left out`() async throws {
+        try await withHTTPTestServer { origin in
+            origin.route("/") { _ in .ok("here") }
+            let folder = try TemporaryFolder()
+            for (words, value) in [([], "identity"), (["-H", "Accept-Encoding:"], nil)] as [([String], String?)] {
+                let result = try await Running.urlload(words + ["-o", "out", origin.url().absoluteString], in: folder)
+                #expect(result.code == 0 && origin.requests.last?.headers[.acceptEncoding] == value)
+                let part = try await Running.urlload(
+                    words + ["-C", "-", "-o", "out", origin.url().absoluteString], in: folder)
+                #expect(part.code == 0 && origin.requests.last?.headers[.acceptEncoding] == value, "\(part.errors)")
+            }
+        }
+    }
+
+    @Test func `HTTP/1_0 sends no body of a pipe`() async throws {
+        let result = try await Running.command(
+            "/bin/sh", ["-c", "echo x | \"$0\" -s -S -0 -T - http://127.0.0.1:1/", Running.urlloadPath])
+        #expect(result.code == 25 && result.errors.contains("unknown length"), "\(result.errors)")
+    }
+
+    // MARK: The demonstration
+
+    @Test func `The demonstration is in order in a pipe, and ends with what to try next`() async throws {
+        let result = try await Running.urlload([])
+        #expect(result.code == 0 && result.errors.isEmpty, "\(result.errors)")
+        let lines = result.text.split(separator: "\n")
+        #expect(lines.last?.contains("urlload --help") == true && result.text.contains("Try next:"))
+        // The message of a step stands between its command line and its exit code.
+        let title = try #require(lines.firstIndex { $0.hasPrefix("# A page that is not there") })
+        #expect(lines[title + 2].contains("404 Not Found") && lines[title + 3] == "(exit code 22)", "\(lines)")
+    }
+}
