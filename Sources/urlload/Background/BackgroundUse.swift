@@ -15,6 +15,7 @@ enum BackgroundUse: Sendable, Equatable {
 
     private static let body = "the body of a background transfer is a file (-T)"
     private static let route = "the agent connects directly, or through the proxies of the environment"
+    private static let socket = "the agent sets no options of sockets"
     private static let output = "nothing is written here: the transfer goes on without this command"
     private static let part = "the agent continues its own interrupted downloads, and no other part"
     private static let retry = "the agent retries until --max-time, by rules of its own"
@@ -41,13 +42,15 @@ enum BackgroundUse: Sendable, Equatable {
         "form-string": .refused(body), "resumable": .refused("the agent keeps the state of a resumable upload itself"),
         // Redirects and connections.
         "location": .carried, "no-location": .refused(redirect), "max-redirects": .carried,
+        "post301": .refused(redirect), "post302": .refused(redirect), "post303": .refused(redirect),
         "proto": .refused(redirect), "proto-redir": .refused(redirect),
         "ipv4": .refused(route), "ipv6": .refused(route), "proxy": .refused(route), "socks5": .refused(route),
         "socks5-hostname": .refused(route), "socks4": .refused(route), "socks4a": .refused(route),
         "preproxy": .refused(route), "proxy-user": .refused(route), "noproxy": .refused(route),
         "unix-socket": .refused(route), "abstract-unix-socket": .refused(route), "resolve": .refused(route),
         "connect-to": .refused(route), "interface": .refused(route),
-        "tcp-nodelay": .local,
+        "local-port": .refused(route), "keepalive-time": .refused(socket), "keepalive-cnt": .refused(socket),
+        "no-keepalive": .refused(socket), "tcp-nodelay": .local,
         // Authentication.
         "user": .carried, "basic": .carried, "digest": .carried, "negotiate": .carried, "ntlm": .carried,
         "anyauth": .carried, "oauth2-bearer": .carried, "netrc": .carried, "netrc-file": .carried,
@@ -61,6 +64,8 @@ enum BackgroundUse: Sendable, Equatable {
         // Security.
         "cacert": .carried, "tls-min": .carried, "tlsv1.2": .carried, "tlsv1.3": .carried, "tls-max": .carried,
         "insecure": .carried, "pin": .carried, "cert-status": .carried,
+        "tlsv1.0": .carried, "tlsv1.1": .carried, "ciphers": .carried, "insecure-renegotiation": .carried,
+        "missing-close-notify": .carried, "fetch-issuers": .carried,
         "ssl-reqd": .refused("only http and https are carried out in the background"),
         "cert": .refused("the agent has no client certificates"),
         "key": .refused("the agent has no client certificates"),
@@ -68,9 +73,11 @@ enum BackgroundUse: Sendable, Equatable {
         // Limits and retries.
         "timeout": .carried, "connect-timeout": .carried, "expect100-timeout": .carried, "max-time": .carried,
         "max-connections": .carried, "strict": .carried, "http1.1": .carried, "http2": .carried,
-        "http2-prior-knowledge": .carried, "limit-rate": .refused("the agent has no limit of rate"),
+        "http2-prior-knowledge": .carried, "http1.0": .refused("the agent speaks HTTP/1.1 and HTTP/2"),
+        "max-filesize": .refused("the agent has no limit of size"),
+        "limit-rate": .refused("the agent has no limit of rate"),
         "parallel": .local, "parallel-max": .refused("the agent decides how many transfers run at once"),
-        "parallel-immediate": .local, "rate": .refused("the agent decides when transfers run"),
+        "parallel-immediate": .local, "tr-encoding": .local, "rate": .refused("the agent decides when transfers run"),
         "retry": .refused(retry), "retry-connrefused": .refused(retry), "retry-all-errors": .refused(retry),
         "retry-delay": .refused(retry), "retry-max-time": .refused(retry),
         // Output.
