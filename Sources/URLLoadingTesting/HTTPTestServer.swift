@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Room: test servers, clocks, certificates and recorders (24 files: the public types)
+
 // The lifetime of an origin server in the test's own process. `OriginConnection` serves the connections.
 
 public import FoundationEssentials

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Room: the error of every parser: which rule was broken, by whom, where
+
 /// A violation of a protocol rule by received bytes, or by a message that the caller asked to send.
 ///
 /// It states the responsible party, the rule and, where helpful, the offset. It never contains the bytes themselves:

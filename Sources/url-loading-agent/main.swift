@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Room: the agent's executable
+
 import Glibc
 import URLLoadingAgent
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Room: the command line's subcommands
+
 // The first argument selects a command. If it names none, all arguments are options and URLs to load.
 enum Command {
     /// - Returns: the number to exit with.

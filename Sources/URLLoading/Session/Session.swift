@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Room: the session and its public methods (15 files: a file for each kind of load)
+
 import URLLoadingIO
 
 /// Loads URLs. A session holds the connections and settings that its loads share.

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Room: credentials and challenges of the classic API
+
 public import Foundation
 import URLLoading
 

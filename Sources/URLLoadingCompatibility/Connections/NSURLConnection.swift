@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Room: `NSURLConnection` and `NSURLDownload`
+
 public import Foundation
 import Synchronization
 import URLLoadingIO

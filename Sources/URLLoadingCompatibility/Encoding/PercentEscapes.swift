@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Room: percent escapes as older programs expect them
+
 public import Foundation
 
 extension String {

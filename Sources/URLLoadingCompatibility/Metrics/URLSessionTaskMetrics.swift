@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Room: the metrics of the classic API
+
 public import Foundation
 import Synchronization
 import URLLoading

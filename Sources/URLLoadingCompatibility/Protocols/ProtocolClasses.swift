@@ -119,3 +119,8 @@ extension TaskBridge {
         return await BlockingThreads.programs.call(.never) { cache.cachedResponse(for: request) } ?? nil
     }
 }
+
+extension URLSession {
+    /// Whether requests must carry their task, because a cache or a ``URLProtocol`` of the program is asked about them.
+    final var marksRequests: Bool { ownCache != nil || !values.protocolClasses.isEmpty || !ProtocolClasses.isEmpty }
+}

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Room: responses of the classic API
+
 public import Foundation
 import URLLoading
 import URLLoadingWire

@@ -7,8 +7,6 @@ import URLLoading
 import URLLoadingIO
 
 extension URLSession {
-    /// Whether requests must carry their task, because a cache or a ``URLProtocol`` of the program is asked about them.
-    final var marksRequests: Bool { ownCache != nil || !values.protocolClasses.isEmpty || !ProtocolClasses.isEmpty }
     final var cache: URLCache? { values.cache }
     final var additionalHeaders: [AnyHashable: Any]? { values.headers }
 

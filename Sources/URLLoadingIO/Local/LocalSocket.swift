@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Room: local sockets with credentials and descriptors; started programs
+
 // Connections between processes of one machine, with the identity of the peer and the transfer of open files (unix(7)).
 
 import Glibc

@@ -41,7 +41,7 @@ package enum LostWakeUp {
     /// at the end, and so learns of waits in the programs that tests start.
     private static func report(_ line: String) {
         DebugNote.write(line)
-        if let path = Environment.value("URLLOADING_LOST_WAKE_UPS") { csys_append_line(path, line + "\n") }
+        if let path = csys_environment("URLLOADING_LOST_WAKE_UPS") { csys_append_line(path, line + "\n") }
     }
 }
 #endif

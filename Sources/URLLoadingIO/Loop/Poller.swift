@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Room: the one thread that waits for the kernel, the places where tasks wait, timers, locks (16 files: one kind of
+//     wait each)
+
 // The single thread that waits for the kernel and learns which sockets are ready.
 //
 // A task that finds its socket not ready parks on the socket's slot; the poller resumes it. Waking the thread for each

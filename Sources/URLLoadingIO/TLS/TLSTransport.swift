@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Room: TLS over any byte stream, and the trust in certificates (26 files: each side of OpenSSL's interface)
+
 // TLS over any transport, client and server.
 //
 // Rule 1: no `await` between an SSL call and the inspection of its error, because the error queue belongs to the

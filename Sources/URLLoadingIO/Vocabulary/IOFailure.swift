@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Room: the errors of this layer
+
 // Failures below the protocols. URLLoading translates them into `LoadError` in one place.
 
 package struct IOFailure: Error, Sendable {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Room: networks that a test invents
+
 // Messages of rtnetlink(7) as the kernel writes them: in native byte order, padded to four bytes.
 
 package enum RouteBytes {

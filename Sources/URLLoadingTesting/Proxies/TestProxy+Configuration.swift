@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Room: test proxies
+
 public import URLLoading
 
 extension TestProxy {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Room: loads recorded and replayed
+
 // A recording as a value. `Recording+Text` writes it, `RecordingReader` reads it.
 
 public import FoundationEssentials

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Room: a network between a client and a server
+
 // The lifetime of a relay in the test's own process. `RelayConnection` serves connections, `RelayLinkState` schedules
 // their bytes.
 

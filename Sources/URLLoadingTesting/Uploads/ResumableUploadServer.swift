@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Room: a server for resumable uploads
+
 import Synchronization
 import URLLoading
 import URLLoadingIO

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Room: a test server of WebSockets
+
 import FoundationEssentials
 public import URLLoading
 import URLLoadingIO

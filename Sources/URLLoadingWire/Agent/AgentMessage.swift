@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Room: the messages between a program and the background agent
+
 /// A message between a program and the background agent.
 ///
 /// A program connects and sends ``hello(_:)``, which the agent answers with ``welcome(_:)``; then ``attach(_:)`` makes

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Room: content codings and their limits
+
 import URLLoadingCBrotli
 
 /// Decodes br (RFC 7932) with libbrotlidec.

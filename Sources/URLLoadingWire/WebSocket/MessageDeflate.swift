@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Room: frames, messages, compression and the handshake of WebSockets, both roles
+
 import URLLoadingCZlib
 
 /// The negotiated parameters of permessage-deflate (RFC 7692).

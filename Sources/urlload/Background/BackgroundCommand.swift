@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Room: `urlload bg`
+
 // `urlload bg`: transfers that the background agent carries out, also after this program has ended.
 
 import FoundationEssentials

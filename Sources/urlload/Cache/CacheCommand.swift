@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Room: `urlload cache`
+
 // `urlload cache`: lists, shows, explains and removes stored responses. It makes no connection.
 
 import FoundationEssentials

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Room: one load after another, or all at once
+
 // Loads the URLs of each group, and tells how it went.
 
 import Glibc

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Room: what is written about a load
+
 // The result of a load, as written by `--summary json` and `-w`.
 
 import FoundationEssentials

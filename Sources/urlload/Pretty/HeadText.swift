@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Room: bodies and heads for people
+
 // A response head as `-i` and `-I` write it.
 
 import FoundationEssentials

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Room: `urlload tls`
+
 // `urlload tls HOST[:PORT]`: draws the certificate chain of a server and the result of its verification.
 
 import FoundationEssentials

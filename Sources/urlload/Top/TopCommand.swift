@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Room: `urlload top`
+
 // `urlload top SOCKET`: shows what the session behind a statistics socket is doing, once a second.
 
 import FoundationEssentials

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Room: times drawn as bars
+
 // `urlload har FILE`: draws the requests of an HTTP Archive.
 
 import URLLoading

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Room: `urlload ws`
+
 // Standard input, read on a thread of its own, because reading from a terminal blocks. It is read only on request.
 
 import Glibc

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Room: one HTTP/1.1 connection
+
 // One HTTP/1.1 connection: a codec and a transport. It has one owner at a time and no lock; it knows neither sessions
 // nor redirects. Bytes are read into a buffer that the delivered chunks refer to, so nothing is copied between the
 // socket and the caller.

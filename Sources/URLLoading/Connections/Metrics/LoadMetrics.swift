@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Room: what a load measures of its connections and requests
+
 public import FoundationEssentials
 
 /// The durations and byte counts of a load: one ``Transaction`` for each request it made.

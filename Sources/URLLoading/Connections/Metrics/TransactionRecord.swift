@@ -72,7 +72,7 @@ final class TransactionRecord: @unchecked Sendable {
 
     func connected(_ transport: any Transport, throughProxy: Bool) {
         mark(.connectEnd)
-        (facts, usesProxy) = (ConnectionFacts(transport, Connector.makeIdentifier()), throughProxy)
+        (facts, usesProxy) = (ConnectionFacts(transport, ConnectionIdentifier.make()), throughProxy)
     }
 
     func end(sent: Int64, received: Int64) {

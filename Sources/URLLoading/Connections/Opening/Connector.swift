@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Room: how a connection is made: addresses, proxies, tunnels, TLS
+
 // Makes the connection for a route: resolves, races addresses, tunnels, secures. Each stage is timed in the
 // transaction's record.
 
@@ -52,10 +54,6 @@ final class Connector: Sendable {
     /// the number of attempts that lack a descriptor.
     private let relieve: @Sendable (Int) -> DescriptorRelief
     private let attemptsWithoutDescriptor = Atomic<Int>(0)
-    private static let nextIdentifier = Atomic<Int>(1)
-    /// The lowest identifier of the connections made from now on.
-    static var next: Int { nextIdentifier.load(ordering: .relaxed) }
-    static func makeIdentifier() -> Int { nextIdentifier.add(1, ordering: .relaxed).oldValue }
 
     init(
         _ configuration: Configuration,
@@ -70,7 +68,7 @@ final class Connector: Sendable {
     func connect(
         _ route: Route, for request: ConnectionRequest, at found: FoundAddresses? = nil, offersHTTP2: Bool = true
     ) async throws(LoadError) -> LeasedConnection {
-        let identifier = Self.makeIdentifier()
+        let identifier = ConnectionIdentifier.make()
         let transport = try await transport(
             to: ConnectionTarget(route, offering: offersHTTP2 ? configuration.httpVersions : .http1Only), for: request,
             tap: configuration.wireTap.map { ProxyTap(report: $0, connection: identifier) }, at: found)

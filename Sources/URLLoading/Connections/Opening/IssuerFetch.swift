@@ -125,7 +125,7 @@ final class IssuerFetch: Sendable {
             role: .client, limits: HTTP1Limits(connector.configuration.limits),
             isTolerant: connector.configuration.strictness == .tolerant)
         let bytes = try self.request(target, forwarder, &codec)
-        let tap = connector.configuration.wireTap.map { ProxyTap(report: $0, connection: Connector.makeIdentifier()) }
+        let tap = connector.configuration.wireTap.map { ProxyTap(report: $0, connection: ConnectionIdentifier.make()) }
         if let tap {
             tap.report(.connected(transport.description, connection: tap.connection))
             tap.report(.sent(bytes, connection: tap.connection))

@@ -4,19 +4,6 @@
 
 import URLLoadingIO
 
-/// The result of a lease: an exclusive connection, or a stream slot on a shared one.
-enum LeasedConnection: Sendable {
-    case own(HTTP1Connection)
-    case shared(HTTP2Connection)
-
-    func close() {
-        switch self {
-        case .own(let connection): connection.close()
-        case .shared(let connection): connection.close()
-        }
-    }
-}
-
 extension HTTP2Connection {
     fileprivate func sharesSettings(_ other: Route) -> Bool {
         !isRetired && route.proxyChain.isDirect && route.trust == other.trust && route.traffic == other.traffic

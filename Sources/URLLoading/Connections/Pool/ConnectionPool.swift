@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Room: which load gets which connection
+
 // The connections of a session. `PoolState` decides under the lock; waking waiters and closing connections follow after
 // it.
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Room: the answers to challenges for credentials, bearer tokens and their renewal
+
 // The authentication of one request, from its first sending to the delivered response. It exists only for requests that
 // are challenged, or are expected to be.
 //

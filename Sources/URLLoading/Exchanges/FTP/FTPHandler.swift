@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Room: ftp and ftps: a login, a transfer, its body
+
 // Handles ftp and ftps: a login, a new or idle control connection, a transfer; retried on a fresh connection if an idle
 // one turned out to be closed.
 
@@ -92,7 +94,7 @@ struct FTPConnector {
     /// Makes a control connection; its conversation starts explicit TLS.
     func control(_ record: TransactionRecord?) async throws(LoadError) -> FTPConnection {
         let configuration = load.core.configuration
-        let identifier = Connector.makeIdentifier()
+        let identifier = ConnectionIdentifier.make()
         let isImplicit = route.origin.scheme == "ftps"
         let time = ConnectTime(load.handle)
         let transport = try await load.handle.connecting(time) { () throws(LoadError) in

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Room: file and data URLs
+
 import FoundationEssentials
 import URLLoadingIO
 import URLLoadingWire

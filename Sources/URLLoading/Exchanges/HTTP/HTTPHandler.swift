@@ -1,21 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Room: one request over HTTP/1.1 or HTTP/2, repeated where it may be
+
 // Loads http and https: prepares the request, runs one exchange on a connection, and repeats it on a fresh connection
 // if an idle one was stale.
 
 import URLLoadingIO
 import URLLoadingWire
 
-struct HTTPHandler: DirectHandler {
-    /// The last handler: it accepts every request, and fails those with an unsupported scheme.
-    func canHandle(_ request: Request) -> Bool { true }
-
-    func exchange(_ hop: Hop, for load: LoadContext) async throws(LoadError) -> any Exchange {
-        if let cache = load.core.cache { return try await CacheFetch.answer(hop, for: load, cache) }
-        try CacheFetch.checkWithout(hop, load.core)
-        return try await Self.exchange(hop, for: load)
-    }
-
+struct HTTPHandler: Sendable {
     /// - Parameter attempt: the number of the attempt under a retry policy; 0 if the policy was not consulted yet.
     static func exchange(_ hop: Hop, for load: LoadContext, attempt: Int = 0) async throws(LoadError)
         -> any NetworkExchange
@@ -42,7 +35,7 @@ struct HTTPHandler: DirectHandler {
                     let least = retries.wantsFresh ? firstFreshID : nil
                     exchange = try await lease(request, for: load, since: least, record, hop, &authentication)
                 }
-                if !retries.wantsFresh { firstFreshID = Connector.next }
+                if !retries.wantsFresh { firstFreshID = ConnectionIdentifier.next }
                 record = nil
                 if let error = await failure(of: exchange, request) {
                     try release(exchange, after: error, &retries)

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Room: a program's side of background transfers
+
 public import FoundationEssentials
 import URLLoadingIO
 import URLLoadingWire

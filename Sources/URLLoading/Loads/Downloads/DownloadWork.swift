@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Room: the growing file of a download
+
 // The growing file of a download, and the facts needed to resume it later. Written by the load's task; any task may
 // request a token.
 

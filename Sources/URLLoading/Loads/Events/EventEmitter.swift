@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Room: the events of a load, their order, and who is told
+
 // The single point that every event of a load passes: from here the session's observers, the sequences of a handle, and
 // the classic delegates are notified, in the same order. A load without observers and without a handle has no emitter,
 // and its events are never created. If a handler runs two requests at once, their events about bodies, interim

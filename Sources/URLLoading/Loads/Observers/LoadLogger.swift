@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Room: the library's own observers: log lines, counts, traces
+
 import Synchronization
 import URLLoadingIO
 

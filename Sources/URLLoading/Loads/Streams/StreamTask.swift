@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Room: byte streams over TCP and TLS
+
 public import FoundationEssentials
 import Synchronization
 import URLLoadingIO
@@ -180,7 +182,7 @@ extension LoadSnapshot {
     fileprivate init(_ stream: StreamDriver) {
         let isStopped = stream.stopReason != nil
         let (state, priority) = stream.state.withLock { ($0.shown(isStopped: isStopped), $0.priority) }
-        let counts = LoadTaskState.Counts(
+        let counts = LoadCounts(
             sent: stream.sentCount.load(ordering: .relaxed), received: stream.receivedCount.load(ordering: .relaxed))
         self.init(state, counts, priority?.rawValue)
     }

@@ -58,7 +58,7 @@ struct LoadTaskState: Sendable {
     private var handles = 0
     private(set) var trailers = Headers()
     private var waiting = Waiting()
-    var counts = Counts()
+    var counts = LoadCounts()
     /// See `LoadSnapshot.rawPriority`.
     var priority: TaskPriority.RawValue?
     var listeners: [EventQueue] = []
@@ -85,13 +85,6 @@ struct LoadTaskState: Sendable {
         case finished
         case failed(LoadError)
         var error: LoadError? { if case .failed(let error) = self { error } else { nil } }
-    }
-
-    struct Counts: Sendable {
-        var sent: Int64 = 0
-        var received: Int64 = 0
-        var expectedToSend: Int64?
-        var expectedToReceive: Int64?
     }
 
     // MARK: Controls

@@ -316,7 +316,7 @@ extension LoadEvent {
     }
 }
 
-extension LoadTaskState.Counts {
+extension LoadCounts {
     mutating func note(_ event: LoadEvent) {
         switch event {
         case .bodySent(let bytes): (sent, expectedToSend) = (bytes.total, bytes.expected)

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Room: the times of requests as a value to draw
+
 import Synchronization
 public import URLLoadingWire
 

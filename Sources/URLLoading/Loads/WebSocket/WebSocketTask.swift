@@ -193,7 +193,7 @@ extension LoadSnapshot {
                 }
             return (shown, state.priority)
         }
-        let counts = LoadTaskState.Counts(
+        let counts = LoadCounts(
             sent: load.sentCount.load(ordering: .relaxed), received: load.receivedCount.load(ordering: .relaxed))
         self.init(state, counts, priority?.rawValue)
     }

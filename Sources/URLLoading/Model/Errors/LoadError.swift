@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Room: the error of a load, and what the errors of lower layers become
+
 public import FoundationEssentials
 
 /// The failure of a load: its reason, the responsible party, the phase, and the URL.

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Room: credentials, challenges, certificates and trust as the caller sees them
+
 /// A request for credentials or a client certificate, or a server's certificate to be judged.
 ///
 /// For `http` and `https` a challenge arises when a server answers 401, or a proxy 407 (RFC 9110 §11): once for each

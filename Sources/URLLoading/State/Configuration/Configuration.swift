@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Room: the settings of a session, and the networks that a request may use
+
 public import FoundationEssentials
 package import URLLoadingIO
 public import URLLoadingWire

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Room: the store of cookies and its rules
+
 public import FoundationEssentials
 import Synchronization
 import URLLoadingIO

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Room: the stores of credentials, and a credential in use
+
 public import FoundationEssentials
 import Synchronization
 import URLLoadingIO

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Room: the caller's closures that answer questions during a load, and how one is run
+
 /// A closure of the caller's that answers a question during a load.
 ///
 /// The load waits for the answer. Set a deadline if the closure uses a network, or asks a person:

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Room: the handle that ends, suspends and times a load, and the register of a session's loads
+
 // The handle by which a load is ended from outside (by its task's cancellation, by a timer, by its session), suspended
 // and resumed. It is independent of the features of a load, which belong to `LoadContext`. See `StopToken` for how a
 // stop wakes the load.

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Room: the store of HSTS hosts and its rules
+
 // The file format of HSTS hosts, and the changes of an HSTS store: what each does to the table and to the file.
 
 import FoundationEssentials

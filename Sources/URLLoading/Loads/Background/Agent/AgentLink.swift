@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Room: finding, starting and talking to the background agent
+
 // The program's side of a connection to the background agent.
 
 import Synchronization

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Room: what a handshake asks the load: certificates become challenges, logins of connections, proofs
+
 // Turns the questions of a TLS handshake into challenges, and answers them by the decision.
 
 import URLLoadingIO
