@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: the answers to challenges for credentials, bearer tokens and their renewal
+// Room: the answers to challenges for credentials, and what a session knows of its logins
 
 // The authentication of one request, from its first sending to the delivered response. It exists only for requests that
 // are challenged, or are expected to be.

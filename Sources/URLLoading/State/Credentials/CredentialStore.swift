@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: the stores of credentials, and a credential in use
+// Room: the stores of credentials, a credential in use, and the bearer token with its renewal
 
 public import FoundationEssentials
 import Synchronization
