@@ -29,7 +29,7 @@ actor TransferService {
         /// challenges yet.
         var unpark: Set<String> = []
         /// Whether the program was started for events or challenges, and has not handled all that had waited: what it
-        /// submits meanwhile is discretionary (checklist 148).
+        /// submits meanwhile is discretionary.
         var isInBackground = false
         /// The number of programs that have attached.
         var attachments = 0

@@ -19,17 +19,17 @@ extension WireViolation {
         public static let malformedStatusLine = Code("malformedStatusLine")
         /// A request line violates the grammar (RFC 9112 §3).
         public static let malformedRequestLine = Code("malformedRequestLine")
-        /// An HTTP version other than 1.x (RFC 9110 2.5).
+        /// An HTTP version other than 1.x (RFC 9110 §2.5).
         public static let unsupportedVersion = Code("unsupportedVersion")
-        /// A line ended by LF alone (RFC 9112 2.2).
+        /// A line ended by LF alone (RFC 9112 §2.2).
         public static let bareLineFeed = Code("bareLineFeed")
-        /// A folded line where folding is not allowed (RFC 9112 5.2).
+        /// A folded line where folding is not allowed (RFC 9112 §5.2).
         public static let obsoleteFolding = Code("obsoleteFolding")
-        /// Whitespace between a field name and its colon (RFC 9112 5.1).
+        /// Whitespace between a field name and its colon (RFC 9112 §5.1).
         public static let whitespaceBeforeColon = Code("whitespaceBeforeColon")
         /// A field name is not a token (RFC 9110 §5.1).
         public static let malformedFieldName = Code("malformedFieldName")
-        /// A control character in a field value (RFC 9110 5.5).
+        /// A control character in a field value (RFC 9110 §5.5).
         public static let malformedFieldValue = Code("malformedFieldValue")
         /// A method is not a token (RFC 9110 §9.1).
         public static let malformedMethod = Code("malformedMethod")
@@ -39,9 +39,9 @@ extension WireViolation {
         public static let headTooLarge = Code("headTooLarge")
         /// A section has more fields than the limit.
         public static let tooManyFields = Code("tooManyFields")
-        /// A request without a Host field (RFC 9112 3.2).
+        /// A request without a Host field (RFC 9112 §3.2).
         public static let missingHost = Code("missingHost")
-        /// More than one Host field (RFC 9112 3.2).
+        /// More than one Host field (RFC 9112 §3.2).
         public static let duplicateHost = Code("duplicateHost")
         /// A Host value is not an authority (RFC 9112 §3.2).
         public static let malformedHost = Code("malformedHost")
@@ -54,23 +54,23 @@ extension WireViolation {
         public static let conflictingContentLength = Code("conflictingContentLength")
         /// A length is not a decimal number below 2^63 (RFC 9110 §8.6).
         public static let malformedContentLength = Code("malformedContentLength")
-        /// Both framing fields in one message (RFC 9112 6.3).
+        /// Both framing fields in one message (RFC 9112 §6.3).
         public static let transferEncodingWithContentLength = Code("transferEncodingWithContentLength")
-        /// A transfer coding other than one final `chunked` (RFC 9112 6.1).
+        /// A transfer coding other than one final `chunked` (RFC 9112 §6.1).
         public static let unsupportedTransferEncoding = Code("unsupportedTransferEncoding")
-        /// Transfer-Encoding in an HTTP/1.0 message (RFC 9112 6.1).
+        /// Transfer-Encoding in an HTTP/1.0 message (RFC 9112 §6.1).
         public static let transferEncodingInOldVersion = Code("transferEncodingInOldVersion")
         /// A chunk header violates the grammar (RFC 9112 §7.1).
         public static let malformedChunkSize = Code("malformedChunkSize")
-        /// A chunk size of 2^63 or more (RFC 9112 7.1).
+        /// A chunk size of 2^63 or more (RFC 9112 §7.1).
         public static let chunkSizeOverflow = Code("chunkSizeOverflow")
         /// Chunk extensions exceed the limit for one body (RFC 9112 §7.1.1).
         public static let chunkExtensionsTooLarge = Code("chunkExtensionsTooLarge")
-        /// Chunk data not followed by CRLF (RFC 9112 7.1).
+        /// Chunk data not followed by CRLF (RFC 9112 §7.1).
         public static let malformedChunkEnd = Code("malformedChunkEnd")
         /// A trailer section exceeds the limit in bytes.
         public static let trailersTooLarge = Code("trailersTooLarge")
-        /// More interim responses than the limit (RFC 9110 15.2).
+        /// More interim responses than the limit (RFC 9110 §15.2).
         public static let tooManyInformational = Code("tooManyInformational")
         /// The input ended inside a message (RFC 9112 §8).
         public static let prematureEnd = Code("prematureEnd")

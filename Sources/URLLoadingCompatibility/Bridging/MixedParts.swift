@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // A response of type multipart/x-mixed-replace, as cameras send it: each part replaces the previous one. After the
-// response itself the delegate receives one response for each part, followed by the part's content (checklist 51).
+// response itself the delegate receives one response for each part, followed by the part's content.
 
 import Foundation
 import Synchronization

@@ -135,7 +135,7 @@ extension TaskBridge {
 
     // MARK: Challenges
 
-    /// Asks the delegates in the order of checklist 66 to 69.
+    /// Asks the delegates in Apple's order: a challenge of the connection is the session's, any other the task's.
     func decide(_ challenge: Challenge) async throws -> ChallengeDecision {
         guard sessionDelegate != nil || taskDelegate != nil else { return .performDefaultHandling }
         let request = state.withLock { $0.current }
@@ -235,8 +235,7 @@ struct Verdict: Sendable {
 
     var decision: ChallengeDecision {
         switch disposition {
-        // Without a credential the response that carried the challenge is the result, whichever other schemes it offers
-        // (checklist 84).
+        // Without a credential the response that carried the challenge is the result, whichever other schemes it offers.
         case .useCredential: credential?.decision ?? .continueWithoutCredential
         case .performDefaultHandling: .performDefaultHandling
         case .cancelAuthenticationChallenge: .cancel
@@ -246,7 +245,7 @@ struct Verdict: Sendable {
 }
 
 extension Challenge.Method {
-    /// Whether the challenge is connection-level: the session's delegate is asked first (checklist 66).
+    /// Whether the challenge is connection-level: the session's delegate is asked first.
     fileprivate var isConnections: Bool { [.ntlm, .negotiate, .serverTrust, .clientCertificate].contains(self) }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Server trust decided by a task's own delegate, in a session without a delegate: other tasks may not use such
-// connections. Loads with the same decision share connections (checklist 67), so each such delegate has a decision of
+// connections. Loads with the same decision share connections, so each such delegate has a decision of
 // its own.
 
 import Foundation

@@ -139,7 +139,7 @@ open class NSURLConnection: NSObject, @unchecked Sendable {
         let adaptor = ConnectionAdaptor(self)
         let session = URLSession(configuration: configuration, delegate: adaptor, delegateQueue: queue ?? runLoops)
         state.withLock { $0.session = session }
-        // The delegate is asked on its queue which request to send first (checklist 64, 152).
+        // The delegate is asked on its queue which request to send first.
         session.lane.append(.call { [self] in load(adaptor.first(original), session) })
     }
 

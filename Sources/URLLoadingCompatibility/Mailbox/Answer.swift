@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The completion handlers that delegates receive. Each must be called exactly once. A handler that is dropped without a
-// call, or called twice, is reported (checklist 55), and the load that waits for it is never left hanging.
+// call, or called twice, is reported, and the load that waits for it is never left hanging.
 
 import Synchronization
 import URLLoading

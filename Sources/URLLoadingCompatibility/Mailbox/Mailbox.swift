@@ -2,7 +2,7 @@
 
 // Room: the calls that are due to a delegate, as a value, and the lane on which they are made
 
-// The calls due to a task's delegate or completion handler, as a value. The order of the calls is fixed (checklist 45),
+// The calls due to a task's delegate or completion handler, as a value. The order of the calls is fixed,
 // so each kind has one slot, and an event that arrives while a call of its kind is due is merged into that call. Every
 // transition is one method, called under the lock of `TaskBridge`.
 //

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The delegate of a session. Every method has a default, so a delegate implements only the methods it needs:
-// didReceiveData and didCompleteWithError suffice to load data (checklist 46).
+// didReceiveData and didCompleteWithError suffice to load data.
 
 public import Foundation
 

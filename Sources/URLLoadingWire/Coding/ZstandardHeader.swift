@@ -55,7 +55,7 @@ struct ZstandardHeader {
         return sizeOffset + sizeLength
     }
 
-    // MARK: Frame_Header_Descriptor (RFC 8878 3.1.1.1.1)
+    // MARK: Frame_Header_Descriptor (RFC 8878 §3.1.1.1.1)
 
     /// True if the content is its own window, without a Window_Descriptor.
     private var isSingleSegment: Bool { bytes[4] & 0x20 != 0 }

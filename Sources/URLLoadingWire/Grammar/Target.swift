@@ -29,7 +29,7 @@ package struct Target: Sendable, Hashable, CustomStringConvertible {
         let (bytes, parts) = (reference.bytes, reference.parts)
         guard let scheme = parts.scheme else { throw .local(.invalidURL, "RFC 3986 4.3") }
         guard let known = Self.knownScheme(bytes[scheme]) else { throw .local(.unsupportedScheme, "RFC 9110 4.2") }
-        // RFC 9110 4.2.1: a URI with an empty host is invalid.
+        // RFC 9110 §4.2.1: a URI with an empty host is invalid.
         guard let host = parts.host, !host.isEmpty else { throw .local(.invalidHost, "RFC 9110 4.2.1") }
         origin = try Origin(scheme: known, host: Origin.Host(bytes: bytes[host]), port: parts.port)
         (user, password) = try Self.credentials(parts.userinfo.map { bytes[$0] })

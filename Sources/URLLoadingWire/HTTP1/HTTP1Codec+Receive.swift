@@ -94,7 +94,7 @@ extension HTTP1Codec {
         if role == .client, input.count > consumed { mustClose = true }
     }
 
-    // MARK: Chunks (RFC 9112 7.1)
+    // MARK: Chunks (RFC 9112 §7.1)
 
     private mutating func receiveChunkHeader(
         _ input: UnsafeRawBufferPointer, _ consumed: inout Int

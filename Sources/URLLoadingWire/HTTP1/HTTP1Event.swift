@@ -19,7 +19,7 @@ package enum HTTP1Event: Sendable, Equatable {
 /// The head of a received request.
 package struct HTTP1RequestHead: Sendable, Equatable {
     package var method: Method
-    /// The request target, printable ASCII, otherwise unchecked (RFC 9112 3.2).
+    /// The request target, printable ASCII, otherwise unchecked (RFC 9112 §3.2).
     package var target: String
     package var version: HTTPVersion
     package var headers: Headers
@@ -65,7 +65,7 @@ package enum HTTP1BodyFraming: Sendable, Hashable {
     case untilClose
 }
 
-/// Whether the connection may carry another exchange (RFC 9112 9.3).
+/// Whether the connection may carry another exchange (RFC 9112 §9.3).
 package enum HTTP1Reuse: Sendable, Hashable {
     /// Both messages are complete and both sides keep the connection alive.
     case yes

@@ -251,7 +251,7 @@ package final class HTTP2Codec {
     /// Removes the state of a stream that has ended by itself.
     package func forget(_ stream: Int32) { streams[stream] = nil }
 
-    // MARK: Flow control (RFC 9113 5.2)
+    // MARK: Flow control (RFC 9113 §5.2)
 
     /// Returns connection flow-control credit for data that has arrived and is held by its stream, so that the peer may
     /// send on other streams.

@@ -8,7 +8,7 @@ package struct HTTP2FrameHeader: Sendable, Hashable, CustomStringConvertible {
     /// The frame types of RFC 9113 §6; unknown types must be ignored (§4.1).
     package enum Kind: UInt8, Sendable, Hashable {
         case data, headers, priority, reset, settings, pushPromise, ping, goAway, windowUpdate, continuation
-        /// RFC 9218 7.1.
+        /// RFC 9218 §7.1.
         case priorityUpdate = 16
     }
 

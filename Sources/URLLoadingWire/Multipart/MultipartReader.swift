@@ -169,7 +169,7 @@ package struct MultipartReader: Sendable {
         while index < input.count {
             let match = delimiter.match(input, at: index + 1)
             if match != .no {
-                // The line break before a delimiter belongs to it (RFC 2046 5.1.1).
+                // The line break before a delimiter belongs to it (RFC 2046 §5.1.1).
                 let end = index > start && input[index - 1] == .cr ? index - 1 : index
                 if end > start { return data(start..<end, &consumed) }
                 return try begin(match, &consumed) ? .partEnd : nil

@@ -9,6 +9,6 @@ extension WireViolation.Code {
     public static let multipartEpilogueTooLarge = WireViolation.Code(rawValue: "multipartEpilogueTooLarge")
     /// A multipart body has more parts than the limit.
     public static let tooManyParts = WireViolation.Code(rawValue: "tooManyParts")
-    /// A multipart body without its closing delimiter (RFC 2046 5.1.1).
+    /// A multipart body without its closing delimiter (RFC 2046 §5.1.1).
     public static let truncatedMultipart = WireViolation.Code(rawValue: "truncatedMultipart")
 }

@@ -13,19 +13,19 @@ struct ByteSet: Sendable {
 
     // Computed, so that the words become constants in the code; tests compare them with the characters.
 
-    /// RFC 9110 5.6.2.
+    /// RFC 9110 §5.6.2.
     static var token: ByteSet { ByteSet(low: 0x03FF_6CFA_0000_0000, high: 0x57FF_FFFF_C7FF_FFFE) }
-    /// RFC 3986 2.3.
+    /// RFC 3986 §2.3.
     static var unreserved: ByteSet { ByteSet(low: 0x03FF_6000_0000_0000, high: 0x47FF_FFFE_87FF_FFFE) }
-    /// RFC 3986 3.3: pchar and "/", with "%".
+    /// RFC 3986 §3.3: pchar and "/", with "%".
     static var path: ByteSet { ByteSet(low: 0x2FFF_FFF2_0000_0000, high: 0x47FF_FFFE_87FF_FFFF) }
-    /// RFC 3986 3.4, with "%"; the fragment has the same characters (3.5).
+    /// RFC 3986 §3.4, with "%"; the fragment has the same characters (3.5).
     static var query: ByteSet { ByteSet(low: 0xAFFF_FFF2_0000_0000, high: 0x47FF_FFFE_87FF_FFFF) }
-    /// RFC 3986 3.2.1, with "%".
+    /// RFC 3986 §3.2.1, with "%".
     static var userinfo: ByteSet { ByteSet(low: 0x2FFF_7FF2_0000_0000, high: 0x47FF_FFFE_87FF_FFFE) }
-    /// RFC 3986 3.2.2, with "%".
+    /// RFC 3986 §3.2.2, with "%".
     static var registeredName: ByteSet { ByteSet(low: 0x2BFF_7FF2_0000_0000, high: 0x47FF_FFFE_87FF_FFFE) }
-    /// RFC 3986 3.1.
+    /// RFC 3986 §3.1.
     static var scheme: ByteSet { ByteSet(low: 0x03FF_6800_0000_0000, high: 0x07FF_FFFE_07FF_FFFE) }
     /// The characters of a Host value (RFC 9110 §7.2), without the comma that would join two values.
     static var hostField: ByteSet { ByteSet(low: 0x2FFF_6FF2_0000_0000, high: 0x47FF_FFFE_AFFF_FFFE) }
@@ -42,7 +42,7 @@ extension UInt8 {
     @inline(__always) var isAlpha: Bool { (self | 0x20) &- 0x61 < 26 }
     /// Maps A-Z to a-z and leaves everything else unchanged: independent of locale and Unicode.
     @inline(__always) var lowered: UInt8 { self &- 0x41 < 26 ? self | 0x20 : self }
-    /// SP or HTAB (RFC 9110 5.6.3).
+    /// SP or HTAB (RFC 9110 §5.6.3).
     @inline(__always) var isBlank: Bool { self == 0x20 || self == 0x09 }
     /// A control character other than HTAB, forbidden in field values (RFC 9110 §5.5).
     @inline(__always) var isForbiddenInValue: Bool { (self < 0x20 && self != 0x09) || self == 0x7F }

@@ -24,7 +24,7 @@ public struct FieldName: Sendable, Hashable, ExpressibleByStringLiteral, CustomS
     /// Creates a name from a literal. Never traps, whatever the literal contains.
     public init(stringLiteral name: String) { self.init(name) }
 
-    /// Whether the name is a token (RFC 9110 5.1), so that it can be sent.
+    /// Whether the name is a token (RFC 9110 §5.1), so that it can be sent.
     public var isValid: Bool {
         !description.isEmpty && description.utf8.allSatisfy { ByteSet.token.contains($0) }
     }

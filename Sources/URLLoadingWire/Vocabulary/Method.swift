@@ -19,26 +19,26 @@ public struct Method: RawRepresentable, Sendable, Hashable, ExpressibleByStringL
     /// Creates a method from a literal. Never traps.
     public init(stringLiteral name: String) { rawValue = name }
 
-    /// RFC 9110 9.3.1.
+    /// RFC 9110 §9.3.1.
     public static let get = Method("GET")
-    /// RFC 9110 9.3.2.
+    /// RFC 9110 §9.3.2.
     public static let head = Method("HEAD")
-    /// RFC 9110 9.3.3.
+    /// RFC 9110 §9.3.3.
     public static let post = Method("POST")
-    /// RFC 9110 9.3.4.
+    /// RFC 9110 §9.3.4.
     public static let put = Method("PUT")
-    /// RFC 9110 9.3.5.
+    /// RFC 9110 §9.3.5.
     public static let delete = Method("DELETE")
-    /// RFC 9110 9.3.6.
+    /// RFC 9110 §9.3.6.
     public static let connect = Method("CONNECT")
-    /// RFC 9110 9.3.7.
+    /// RFC 9110 §9.3.7.
     public static let options = Method("OPTIONS")
-    /// RFC 9110 9.3.8.
+    /// RFC 9110 §9.3.8.
     public static let trace = Method("TRACE")
     /// RFC 5789.
     public static let patch = Method("PATCH")
 
-    /// Whether the method is a token (RFC 9110 9.1), so that it can be sent.
+    /// Whether the method is a token (RFC 9110 §9.1), so that it can be sent.
     public var isValid: Bool {
         self == .get || !rawValue.isEmpty && rawValue.utf8.allSatisfy { ByteSet.token.contains($0) }
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Reads tokens and quoted strings (RFC 9110 5.6) from left to right.
+/// Reads tokens and quoted strings (RFC 9110 §5.6) from left to right.
 struct ParameterScanner {
     let bytes: [UInt8]
     var position = 0

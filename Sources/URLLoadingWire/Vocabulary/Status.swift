@@ -20,7 +20,7 @@ public struct Status: Sendable, Hashable, Comparable, CustomStringConvertible {
         case redirection
         /// 4xx.
         case clientError
-        /// 5xx, and 6xx to 9xx, which a client treats the same (RFC 9110 15).
+        /// 5xx, and 6xx to 9xx, which a client treats the same (RFC 9110 §15).
         case serverError
     }
 

@@ -14,7 +14,7 @@ struct WebSocketFrame: Sendable, Equatable {
 
     var opcode: Opcode
     var isFinal = true
-    /// RSV1: the message is compressed (RFC 7692 6).
+    /// RSV1: the message is compressed (RFC 7692 §6).
     var isCompressed = false
     var mask: UInt32?
     var length: UInt64

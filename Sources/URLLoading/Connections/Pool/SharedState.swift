@@ -186,7 +186,7 @@ struct SharedState<Connection: AnyObject & Sendable>: Sendable {
         return connectNext(route)
     }
 
-    // MARK: Coalescing (RFC 9113 9.1.1)
+    // MARK: Coalescing (RFC 9113 §9.1.1)
 
     /// Whether connections of other routes may serve this one; not after its server has rejected one (421).
     func mayCoalesce(_ route: Route) -> Bool { !unsharedRoutes.contains(route) }

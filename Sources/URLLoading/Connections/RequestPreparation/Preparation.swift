@@ -16,7 +16,7 @@ struct PreparedRequest {
     /// The body, opened for one sending.
     var body: OutgoingBody?
 
-    /// The caller's Proxy-Authorization field, kept apart because it must never be sent to the origin (security 5).
+    /// The caller's Proxy-Authorization field, kept apart because it must never be sent to the origin.
     let proxyAuthorization: String?
     /// Login that the connection must be authenticated as (NTLM, Negotiate), and the handshake for one that is not yet.
     var identity: Route.Identity?
@@ -104,7 +104,7 @@ struct PreparedRequest {
         fields = .own(headers)
     }
 
-    /// True if the request asks for a switch of protocols, which only HTTP/1.1 supports (RFC 9113 8.2.2).
+    /// True if the request asks for a switch of protocols, which only HTTP/1.1 supports (RFC 9113 §8.2.2).
     var asksUpgrade: Bool {
         // The session's default fields have no Upgrade.
         if case .own(let headers) = fields { headers.contains(.upgrade) } else { false }

@@ -73,7 +73,7 @@ final class Core: Sendable {
             cache?.invalidate()
             pool.drain()
             authenticator.end()
-            // The cookies and HSTS hosts of an ephemeral session end with it (checklist 4).
+            // The cookies and HSTS hosts of an ephemeral session end with it.
             if let cookies, cookies.isOwn { cookies.store.removeAll() }
             if let strictTransport, strictTransport.isOwn { strictTransport.store.removeAll() }
         }

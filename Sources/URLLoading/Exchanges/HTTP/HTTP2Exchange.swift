@@ -286,7 +286,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
 
     // MARK: Tunnels (RFC 8441)
 
-    /// Waits for the server's SETTINGS, which tell whether it supports extended CONNECT (RFC 8441 3).
+    /// Waits for the server's SETTINGS, which tell whether it supports extended CONNECT (RFC 8441 §3).
     private func awaitTunnels() async throws(LoadError) {
         phase = .waiting
         while true {
@@ -358,7 +358,7 @@ extension HTTP2Request {
             headers: fields, framing: request.framing, urgency: urgency)
     }
 
-    /// The size of the fields as RFC 9113 6.5.2 counts it, before compression.
+    /// The size of the fields as RFC 9113 §6.5.2 counts it, before compression.
     fileprivate var size: Int {
         authority.count + path.count + method.rawValue.utf8.count + scheme.utf8.count + 4 * 32 + headers.size
     }
@@ -373,7 +373,7 @@ extension Headers {
 }
 
 extension TaskPriority {
-    /// The urgency of RFC 9218 4.1: 0 is the most urgent, 3 the default.
+    /// The urgency of RFC 9218 §4.1: 0 is the most urgent, 3 the default.
     var urgency: Int {
         switch rawValue {
         case ..<TaskPriority.utility.rawValue: 6

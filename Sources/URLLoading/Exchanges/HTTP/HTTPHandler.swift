@@ -195,7 +195,7 @@ struct HTTPHandler: Sendable {
     }
 
     /// Makes the connection before the body is prepared, so that the decision about the server's trust precedes the
-    /// decision about the body (checklist 45: the order of events). The connection waits in the pool.
+    /// decision about the body. The connection waits in the pool.
     private static func connect(_ hop: Hop, for load: LoadContext) async throws(LoadError) {
         guard load.handshakeDecision != nil, !hop.purpose.opensWebSocket,
             case .success(let destination) = hop.request.destination, destination.target.origin.isSecure

@@ -49,7 +49,7 @@ enum RedirectPlan {
                 LoadError(.badRedirect, phase: .redirecting, party: .remote, detail: "the Location is not a valid URL"),
                 request)
         }
-        // A server must not redirect a load to a local file (security 58).
+        // A server must not redirect a load to a local file.
         let target: Destination
         switch next.destination {
         case .success(let destination): target = destination
@@ -114,14 +114,13 @@ enum RedirectPlan {
         "Last-Modified", .transferEncoding, .trailer, .expect,
     ]
 
-    /// Removes credentials, because another scheme, host or port is another server (security 1-4). They stay removed
-    /// for later hops, which start from this request.
+    /// Removes credentials, because another scheme, host or port is another server. They stay removed for later hops,
+    /// which start from this request.
     private static func removeSecrets(_ request: inout Request) {
         for name in FieldName.personal { request.headers.remove(name) }
     }
 
-    /// Strips userinfo and fragment from the caller's Referer, and removes it between https and http (RFC 9110 §10.1.3,
-    /// security 9).
+    /// Strips userinfo and fragment from the caller's Referer, and removes it between https and http (RFC 9110 §10.1.3).
     private static func rewriteReferer(_ request: inout Request, from: Origin, to: Origin) {
         guard let value = request.headers[.referer] else { return }
         guard !(from.scheme == "https" && to.scheme == "http"), let reference = try? URIReference(value) else {

@@ -18,7 +18,7 @@ struct WebSocketControl: Sendable {
         var answeredAt: Int64?
     }
 
-    /// The payload of the pong to send. Of several received pings only the latest is answered (RFC 6455 5.5.3).
+    /// The payload of the pong to send. Of several received pings only the latest is answered (RFC 6455 §5.5.3).
     private var pong: [UInt8]?
     /// The sent or queued pings whose callers wait for an answer.
     private var pings: [Ping] = []

@@ -86,7 +86,7 @@ struct WebSocketOutput {
     }
 }
 
-/// Unpredictable masks (RFC 6455 5.3, 10.3) from the system's randomness, fetched for many frames at a time.
+/// Unpredictable masks (RFC 6455 §5.3, 10.3) from the system's randomness, fetched for many frames at a time.
 struct WebSocketMasks {
     private static let stock = Lock<[UInt8]>([])
     private static let batch = 1024

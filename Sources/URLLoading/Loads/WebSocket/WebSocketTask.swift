@@ -96,7 +96,7 @@ public final class WebSocketTask: Sendable, CustomStringConvertible {
 
     // MARK: Pings
 
-    /// Pings the server (RFC 6455 5.5.2) and returns the round-trip time. While more than
+    /// Pings the server (RFC 6455 §5.5.2) and returns the round-trip time. While more than
     /// ``WebSocketOptions/readAhead`` bytes of messages wait for a receiver, the answer cannot be read.
     /// - Parameter limit: the timeout; more than zero, `nil` for none.
     /// - Throws: ``LoadError``: ``LoadError/Reason/pingTimeout``, after which the socket continues, or the error that

@@ -81,7 +81,7 @@ public struct HTTPHead: Sendable {
     ///
     /// ```swift
     /// for violation in response.http?.violations ?? [] { print(violation) }
-    /// // remote: bareLineFeed (RFC 9112 2.2)
+    /// // remote: bareLineFeed (RFC 9112 §2.2)
     /// ```
     public let violations: [WireViolation]
 

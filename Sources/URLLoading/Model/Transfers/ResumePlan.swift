@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Interprets the response to a request for the rest of a representation (RFC 9110 §13.1.5, §14.2, §15.3.7): a file must
-// never mix two versions of the content (security 79). Pure.
+// never mix two versions of the content. Pure.
 
 import FoundationEssentials
 import URLLoadingWire

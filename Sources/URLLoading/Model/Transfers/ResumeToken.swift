@@ -3,7 +3,7 @@
 // Room: what downloads and uploads carry from one attempt to the next, and the options of WebSockets
 
 // The token that resumes an interrupted download. Serialised tokens are not trusted: version, checksum, location,
-// owner, length and last bytes of the file are checked (security 78), only harmless fields are sent, and `ResumePlan`
+// owner, length and last bytes of the file are checked, only harmless fields are sent, and `ResumePlan`
 // checks the response.
 
 public import FoundationEssentials

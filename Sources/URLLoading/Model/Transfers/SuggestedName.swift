@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The file name under which a response may be saved. The server's name is a suggestion and never a path (security 77):
+// The file name under which a response may be saved. The server's name is a suggestion and never a path:
 // no folder, no control character, no hidden file, no name that reads as a command-line option.
 
 package import FoundationEssentials

@@ -64,7 +64,7 @@ struct HAR: Encodable, Sendable {
         let headersSize: Int64
         let bodySize: Int64
         let _error: String?
-        /// The rules that the response breaks, as `bareLineFeed (RFC 9112 2.2)`; absent without one.
+        /// The rules that the response breaks, as `bareLineFeed (RFC 9112 §2.2)`; absent without one.
         let _violations: [String]?
     }
 

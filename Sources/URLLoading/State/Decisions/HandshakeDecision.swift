@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The decision about a server's certificate and the client certificate. The session's decision precedes the load's,
-// because all loads of the session share the connections that it has approved (checklist 66, 67, 69).
+// because all loads of the session share the connections that it has approved.
 
 import Synchronization
 import URLLoadingIO

@@ -38,7 +38,7 @@ package enum BackgroundCrossing: Sendable, Equatable {
         "requestVersion": .refused, "sockets": .refused, "wireTap": .refused, "dial": .refused,
         "networkMonitor": .local, "foreignCache": .local,
         "loadsOnLoop": .local, "cacheTap": .local, "wallClock": .local, "clock": .local,
-        // Protocol handlers are not used (checklist 118); observers observe the tasks of this process.
+        // Protocol handlers are not used; observers observe the tasks of this process.
         "attachments": .local,
     ]
 
@@ -93,7 +93,7 @@ package enum BackgroundCrossing: Sendable, Equatable {
     }
 
     /// Returns the name of the first decision that a transfer does not wait for; `nil` without one. Challenges wait for
-    /// the program, and redirects are followed without a decision (checklist 89, 147).
+    /// the program, and redirects are followed without a decision.
     package static func problem(_ decisions: Decisions?) -> String? {
         guard let decisions else { return nil }
         let refusals: [(Bool, String)] = [
