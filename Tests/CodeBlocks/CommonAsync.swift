@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The names that code blocks of the guides presume. Only type-checked, by script/code-blocks; never run.
+// The names that code blocks of the guides presume, compiled and run by script/code-blocks.
 
 import FoundationEssentials
 import Testing
@@ -10,14 +10,14 @@ import URLLoadingTesting
 nonisolated(unsafe) var configuration = Configuration.default
 nonisolated(unsafe) var decisions = Decisions()
 nonisolated(unsafe) var request = Request(url: url)
-let url = URL(filePath: "/")
-let urls = [url]
+let url = stage.url
+let urls = [url, url, url]
 let session = Session()
 let store = CookieStore()
-let file = URL(filePath: "/")
-let folder = file
-let place = file
-let film = file
+let folder = stage.folder
+let film = folder.appending(path: "film")
+let file = folder.appending(path: "file")
+let place = folder.appending(path: "place")
 let host = "stream.example"
 let port = 7
 

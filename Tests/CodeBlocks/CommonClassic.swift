@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The names that code blocks about the classic API presume. Only type-checked, by script/code-blocks; never run.
+// The names that code blocks about the classic API presume. Only type-checked, by script/code-blocks.
 
 import Foundation
 import URLLoadingCompatibility

@@ -2,4 +2,4 @@
 
 private struct Account { func newToken() async throws -> String { "" } }
 private let account = Account()
-private let saved = ""
+private let saved = "t0"

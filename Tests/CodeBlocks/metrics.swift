@@ -1,3 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-private let (task, path) = (session.dataTask(from: url), "")
+private let path = folder.appending(path: "top").path(percentEncoded: false)
+private let task = {
+    let task = session.dataTask(from: url)
+    task.resume()
+    return task
+}()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-private let given = file
+private let given = url
 private final class Banner: Sendable {
     nonisolated(unsafe) var isHidden = false
 }

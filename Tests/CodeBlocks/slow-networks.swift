@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-private let (origin, relay) = (HTTPTestServer?.none!, NetworkRelay?.none!)
+private let origin = stage.origin
+private let relay = NetworkRelay?.none!
 private nonisolated(unsafe) var conditions = NetworkConditions()

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-private let socket = session.webSocketTask(url)
+private let socket = {
+    let socket = session.webSocketTask(url)
+    socket.resume()
+    return socket
+}()
 private let typed = AsyncStream<String> { $0.finish() }
-private let origin = HTTPTestServer?.none!
+private let origin = stage.origin
 nonisolated(unsafe) private var heard: [WebSocketMessage] = []

@@ -284,6 +284,12 @@ package final class FileWriter: Sendable {
         return ![S_IFREG, S_IFLNK, S_IFDIR].contains(info.st_mode & S_IFMT)
     }
 
+    /// Whether a path names a folder, which no file can replace. Blocks.
+    package static func isFolder(_ path: String) -> Bool {
+        var info = stat()
+        return path.hasSuffix("/") || lstat(path, &info) == 0 && info.st_mode & S_IFMT == S_IFDIR
+    }
+
     /// Returns once a path's name is on the disk. Blocks.
     package static func synchronizeFolder(of path: String) throws(IOFailure) {
         let outcome = csys_directory_sync(folder(of: path))

@@ -13,7 +13,8 @@ extension RequestAuthentication {
         guard !origin.hasRenewedToken else { return false }
         origin.hasRenewedToken = true
         renewals?(.refused(response, token: issue))
-        let next = try await bearer.token(after: issue, refusal: response, for: load.handle)
+        let next = try await bearer.token(
+            after: issue, since: origin.failedRefreshes, refusal: response, for: load.handle)
         try take(next)
         if next != nil { renewals?(.sentAgain) }
         return next != nil

@@ -19,6 +19,8 @@ final class RequestAuthentication {
         var login: Login?
         /// The number of the bearer token that was sent.
         var issue: Int?
+        /// How many refreshes of that token had failed when it was issued.
+        var failedRefreshes = 0
         var hasRenewedToken = false
         private(set) var refusals: [CredentialRefusal] = []
         /// The number of failed attempts by realm; other protection spaces do not count.
@@ -140,7 +142,7 @@ final class RequestAuthentication {
         guard origin.login != nil else {
             throw LoadError(.badDecision, phase: .deciding, party: .local, detail: BearerTokens.grammar)
         }
-        origin.issue = issue.generation
+        (origin.issue, origin.failedRefreshes) = (issue.generation, issue.failures)
     }
 
     /// Sets the Authorization field, or the identity of the connection, for this sending.

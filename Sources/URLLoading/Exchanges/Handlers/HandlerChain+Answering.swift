@@ -74,7 +74,11 @@ extension HandlerChain {
         let onLoop = handler is any ProgramHandler
         let ending = await CallbackOutcome.run(load.handle, onLoop: onLoop) {
             () -> Result<ProtocolResponse, any Error> in
-            do { return .success(try await handler.load(request, client: client)) } catch { return .failure(error) }
+            let depth = client.isOutermost ? HandlerDepth.current + 1 : HandlerDepth.current
+            guard depth <= HandlerDepth.maximum else { return .failure(HandlerDepth.exceeded) }
+            return await HandlerDepth.$current.withValue(depth) {
+                do { return .success(try await handler.load(request, client: client)) } catch { return .failure(error) }
+            }
         }
         switch ending {
         case .answered(.success(let answer)):

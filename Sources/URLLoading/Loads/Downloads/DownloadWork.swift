@@ -6,6 +6,7 @@
 // request a token.
 
 import FoundationEssentials
+import Glibc
 import Synchronization
 import URLLoadingIO
 import URLLoadingWire
@@ -136,9 +137,12 @@ final class DownloadWork: Sendable {
         let opening = try opening(for: response)
         let held = state.withLock { $0.file }
         let folder = folders[0]
+        let destination = options.destination?.path(percentEncoded: false)
         let size = options.reservesSpace ? Self.finalSize(of: response) : nil
         let made = await BlockingThreads.files.call(.never) { () -> Result<FileWriter, IOFailure> in
             Result { () throws(IOFailure) in
+                // Before the body is loaded for nothing.
+                if let destination, FileWriter.isFolder(destination) { throw IOFailure(.system(EISDIR), .open) }
                 if case .resume(let offset) = opening, let held {
                     try held.truncate(to: offset)
                     if let size { try held.reserve(size) }
@@ -154,7 +158,8 @@ final class DownloadWork: Sendable {
             guard let made else { throw LoadError(.cancelled, phase: .receiving, party: .local) }
             file = try made.get()
         } catch let error as IOFailure {
-            throw LoadError(.cannotCreateFile, phase: .receiving, party: .system, detail: error.words)
+            throw LoadError(
+                .cannotCreateFile, phase: .receiving, party: .system, detail: Self.words(error, destination, folder))
         } catch {
             throw (error as? LoadError) ?? LoadError(.cannotCreateFile, phase: .receiving, party: .system)
         }
@@ -180,6 +185,15 @@ final class DownloadWork: Sendable {
             if let expected { state.record?.length = expected }
         }
         return token == nil || isPage ? nil : (kept, expected)
+    }
+
+    /// The words of the system, and what to do about the frequent ones.
+    private static func words(_ failure: IOFailure, _ destination: String?, _ folder: String) -> String {
+        switch failure.code {
+        case .system(EISDIR): "the destination \(destination ?? "") is a folder: add the name of the file"
+        case .system(ENOENT): "the folder \(folder) does not exist: create it before"
+        default: failure.words
+        }
     }
 
     /// The size of the complete file; `nil` if the response does not say it, or the body is decoded.

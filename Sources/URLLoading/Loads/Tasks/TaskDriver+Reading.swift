@@ -155,6 +155,9 @@ extension TaskDriver {
 
     /// Returns the whole body, read by the driver. Cancelling the calling task ends only the wait.
     func whole() async throws(LoadError) -> Data {
+        #if DEBUG
+        UnresumedNote.schedule(self)
+        #endif
         if state.withLock({ $0.registerWholeConsumer() }) { context.handle.wake() }
         while true {
             let seen = await wait { state, slot -> LoadTaskState.Whole? in
@@ -196,6 +199,9 @@ extension TaskDriver {
 
     /// Waits for the response.
     func response() async throws(LoadError) -> Response {
+        #if DEBUG
+        UnresumedNote.schedule(self)
+        #endif
         let result = await wait { state, slot -> Result<Response, LoadError>? in
             if let response = state.response { return .success(response) }
             if let error = state.outcome?.error { return .failure(error) }

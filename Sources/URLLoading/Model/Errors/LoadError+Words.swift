@@ -17,8 +17,20 @@ extension LoadError {
             case .sending: "the connection was closed before the request was sent"
             default: "the connection was closed"
             }
+        case .sessionInvalidated where detail == nil: "the session was invalidated; create a new one"
+        case .bodyUnavailable where detail == nil:
+            "the body was read before, or its load has ended; read it once, inside the closure that is given it"
+        case .badURL, .unsupportedScheme: detail.map { $0 + cureOfURL }
         default: detail
         }
+    }
+
+    /// The clause about a URL without a scheme or a host.
+    private var cureOfURL: String {
+        guard let url else { return "" }
+        if url.scheme == nil { return "; the URL has no scheme: write it as https://example.org/" }
+        let needsHost = ["http", "https", "ws", "wss", "ftp", "ftps"].contains(url.scheme?.lowercased())
+        return needsHost && (url.host() ?? "").isEmpty ? "; the URL has no host: write it as https://example.org/" : ""
     }
 
     /// The detail, and which settings would help.

@@ -12,6 +12,9 @@ final class SharedBearerToken: Sendable {
         /// Counts the tokens, so that a load knows whether its refused token is still the current one.
         var generation = 0
         var refresh: Refresh?
+        /// Counts the refreshes of the current token that failed.
+        var failures = 0
+        var lastFailure: (any Error)?
     }
     private let tokens: BearerTokens
     private let state: Lock<State>
@@ -29,22 +32,30 @@ final class SharedBearerToken: Sendable {
     /// The current token, valid or not.
     var present: String? { state.withLock { $0.token } }
 
-    /// A token, and its number.
-    typealias Issue = (token: String, generation: Int)
+    /// A token, its number, and how many of its refreshes had failed when it was issued.
+    typealias Issue = (token: String, generation: Int, failures: Int)
 
     /// Returns the current token, or a new one if there is none.
     func token(for load: LoadHandle) async throws(LoadError) -> Issue? {
         try await token(after: nil, refusal: nil, for: load)
     }
 
-    /// - Parameter refused: the number of a token that was refused; `nil` returns the current token.
+    /// - Parameters:
+    ///   - refused: the number of a token that was refused; `nil` returns the current token.
+    ///   - failures: ``Issue/failures`` of the refused token. A load that was sent before the last refresh failed gets
+    ///     that failure, as the loads that waited for it: the refusals of one token may arrive late.
     /// - Returns: `nil` if there is no token and no closure to get one.
-    func token(after refused: Int?, refusal: Response?, for load: LoadHandle) async throws(LoadError) -> Issue? {
-        let (issue, refresh) = state.withLock { state -> (Issue?, Refresh?) in
+    func token(
+        after refused: Int?, since failures: Int = .max, refusal: Response?, for load: LoadHandle
+    ) async throws(LoadError) -> Issue? {
+        let (found, refresh) = state.withLock { state -> (Result<Issue?, any Error>, Refresh?) in
             // A load of the closure has no token: if it waited for the next one, it would wait for itself.
-            if let refresh = state.refresh, refresh === Refresh.current { return (nil, nil) }
-            if let token = state.token, state.generation != refused { return ((token, state.generation), nil) }
-            guard let work = tokens.refresh else { return (nil, nil) }
+            if let refresh = state.refresh, refresh === Refresh.current { return (.success(nil), nil) }
+            if let token = state.token, state.generation != refused {
+                return (.success((token, state.generation, state.failures)), nil)
+            }
+            if state.failures > failures, let error = state.lastFailure { return (.failure(error), nil) }
+            guard let work = tokens.refresh else { return (.success(nil), nil) }
             let refresh = state.refresh ?? Refresh(load.leaked)
             if state.refresh == nil {
                 state.refresh = refresh
@@ -55,9 +66,14 @@ final class SharedBearerToken: Sendable {
                 }
             }
             refresh.enter()
-            return (nil, refresh)
+            return (.success(nil), refresh)
         }
-        guard let refresh else { return issue }
+        guard let refresh else {
+            switch found {
+            case .success(let issue): return issue
+            case .failure(let error): throw Self.failed(error)
+            }
+        }
         let outcome = await refresh.wait(for: load)
         // One step under the lock: no load can join a refresh that is being given up.
         let task = state.withLock { state -> Task<Void, Never>? in
@@ -68,11 +84,14 @@ final class SharedBearerToken: Sendable {
         task?.cancel()
         switch outcome {
         case nil: throw LoadError(load.stopReason ?? .cancelled, phase: .deciding)
-        case .failure(let error)?:
-            throw LoadError(
-                .decisionFailed, phase: .deciding, party: .local, detail: "a token refresh failed", underlying: error)
+        case .failure(let error)?: throw Self.failed(error)
         case .success(let issue)?: return issue
         }
+    }
+
+    private static func failed(_ error: any Error) -> LoadError {
+        LoadError(
+            .decisionFailed, phase: .deciding, party: .local, detail: "a token refresh failed", underlying: error)
     }
 
     /// Stores the token and returns it with its number, because a newer one may exist when the waiters run.
@@ -80,10 +99,16 @@ final class SharedBearerToken: Sendable {
         state.withLock { state in
             guard state.refresh === refresh else { return .failure(CancellationError()) }
             state.refresh = nil
-            return result.map { token in
+            switch result {
+            case .success(let token):
                 state.token = token
                 state.generation += 1
-                return (token, state.generation)
+                (state.failures, state.lastFailure) = (0, nil)
+                return .success((token, state.generation, 0))
+            case .failure(let error):
+                state.failures += 1
+                state.lastFailure = error
+                return .failure(error)
             }
         }
     }

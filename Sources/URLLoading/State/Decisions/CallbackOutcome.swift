@@ -66,6 +66,10 @@ extension LoadHandle {
         let attempt = attempt
         attempt?.hold()
         defer { attempt?.release() }
+        #if DEBUG
+        let watch = decision.deadline == nil && !decision.isOnLoop ? UnansweredNote.schedule(Question.self) : nil
+        defer { watch?.answered() }
+        #endif
         let ending = await CallbackOutcome.run(self, timeout: decision.deadline, onLoop: decision.isOnLoop) {
             () -> Result<Answer, any Error> in
             do {

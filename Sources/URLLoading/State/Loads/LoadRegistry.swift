@@ -18,6 +18,10 @@ final class LoadRegistry: Sendable {
         /// True once the registry is closed and empty, and `whenEmptied` has been called.
         var isSettled = false
         var waiting: [PollSlot] = []
+        #if DEBUG
+        /// The number of loads so far.
+        var entered = 0
+        #endif
     }
     private let state = Lock(State())
     /// The time of the next check.
@@ -34,6 +38,10 @@ final class LoadRegistry: Sendable {
         self.isInPool = isInPool
         self.whenEmptied = whenEmptied
     }
+
+    #if DEBUG
+    deinit { SingleLoadNote.ended(loads: state.withLock { $0.entered }) }
+    #endif
 
     var count: Int { state.withLock { $0.count } }
     var isClosed: Bool { state.withLock { $0.isClosed } }
@@ -52,6 +60,9 @@ final class LoadRegistry: Sendable {
                 state.loads.append(load)
             }
             state.count += 1
+            #if DEBUG
+            state.entered += 1
+            #endif
             return true
         }
         guard entered else { return false }

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The code of docs/guides/recipes.md, for its tests. A change must be made in both places.
+
+import Dispatch
+import FoundationEssentials
+import Glibc
+import Synchronization
+import URLLoading
+
+enum Recipes {
+    /// Copies what one server sends to another server, with constant memory.
+    static func copy(from source: URL, to target: URL, with session: Session) async throws -> Status? {
+        try await session.load(Request(url: source)) { response, body in
+            try response.requireSuccess()
+            var request = Request(url: target, method: .put)
+            request.body = .stream(length: response.expectedLength) { body }
+            request.body?.contentType = response.headers[.contentType]
+            let (_, answer) = try await session.data(for: request)
+            return answer.status
+        }
+    }
+
+    /// A request as the program's server framework receives it.
+    struct Incoming: Sendable {
+        var method = Method.get
+        var target = "/"  // path and query
+        var headers = Headers()
+        var body: AsyncThrowingStream<[UInt8], any Error>?
+    }
+
+    struct ReverseProxy: Sendable {
+        struct BadTarget: Error {}
+        let upstream: String  // such as http://10.0.0.7:8080
+        let session: Session
+
+        static func session() -> Session {
+            var configuration = Configuration.ephemeral
+            configuration.acceptEncoding = nil  // codings are passed on as they are
+            configuration.cachesInMemory = false
+            configuration.cookies.storage = .none
+            configuration.hsts.storage = .none
+            configuration.proxyPolicy = .none
+            configuration.maximumConnectionsPerHost = 256
+            var decisions = Decisions()
+            decisions.redirect = Decision { _ in .doNotFollow }  // the client follows redirects
+            return Session(configuration, decisions: decisions)
+        }
+
+        /// Forwards a request. `head` and `write` return when the client has taken what they were given.
+        func forward(
+            _ incoming: Incoming, head: (Status, Headers) async throws -> Void, write: (Chunk) async throws -> Void
+        ) async throws {
+            guard let url = URL(string: upstream + incoming.target) else { throw BadTarget() }
+            var request = Request(url: url, method: incoming.method)
+            request.headers = endToEnd(incoming.headers)
+            request.headers[.host] = nil  // that of the upstream
+            if let body = incoming.body { request.body = .stream { body } }
+            try await session.load(request) { response, body in
+                try await head(response.status ?? .badGateway, endToEnd(response.headers))
+                for try await chunk in body { try await write(chunk) }
+            }
+        }
+
+        /// The fields without those of one connection (RFC 9110 §7.6.1) and those that frame the body.
+        func endToEnd(_ headers: Headers) -> Headers {
+            var headers = headers
+            let named = headers.values(of: .connection).flatMap { $0.split(separator: ",") }
+            for name in named { headers[FieldName(name.trimmingCharacters(in: .whitespaces))] = nil }
+            for name in [
+                "Connection", "Keep-Alive", "Proxy-Connection", "Proxy-Authenticate", "Proxy-Authorization", "TE",
+                "Trailer",
+                "Transfer-Encoding", "Upgrade", "Content-Length",
+            ] {
+                headers[FieldName(name)] = nil
+            }
+            return headers
+        }
+    }
+
+    /// Renews access tokens, and keeps the refresh token in a file.
+    actor TokenKeeper {
+        private struct Answer: Decodable {
+            let access_token: String
+            let refresh_token: String?
+        }
+        private let endpoint: URL
+        private let file: URL
+        private let session = Session(.ephemeral)
+        private var running: Task<String, any Error>?
+
+        init(endpoint: URL, file: URL) { (self.endpoint, self.file) = (endpoint, file) }
+
+        /// Returns a new access token. Calls that arrive during a renewal get its result.
+        func renewed() async throws -> String {
+            if let running { return try await running.value }
+            // A task of its own: a renewal that the server has carried out must be stored, whoever still waits for it.
+            let task = Task { try await renew() }
+            running = task
+            defer { running = nil }
+            return try await task.value
+        }
+
+        private func renew() async throws -> String {
+            var request = Request(url: endpoint, method: .post)
+            let old = try String(contentsOf: file, encoding: .utf8)
+            request.body = .form([("grant_type", "refresh_token"), ("refresh_token", old)])
+            let answer = try await session.load(request) { response, body in
+                try response.requireSuccess()
+                return try await body.decode(Answer.self)
+            }
+            if let next = answer.refresh_token { try Data(next.utf8).write(to: file, options: .atomic) }
+            return answer.access_token
+        }
+    }
+
+    /// A session whose loads to an API have a valid token.
+    static func api(_ origin: String, _ keeper: TokenKeeper) throws -> Session {
+        var configuration = Configuration.ephemeral
+        configuration.authentication.bearer = try BearerTokens(for: [origin]) { _ in try await keeper.renewed() }
+        return Session(configuration)
+    }
+
+    /// Follows a topic, over as many connections as it takes. Ends with an error that a new connection would not mend.
+    static func follow(
+        _ topic: String, at url: URL, with session: Session, handle: (String) async throws -> Void
+    ) async throws {
+        var options = WebSocketOptions()
+        options.pingInterval = .seconds(20)  // a server that is silent for so long is lost
+        var last = "0"
+        var failures = 0
+        while true {
+            do {
+                try await session.webSocket(Request(url: url), options: options) { socket in
+                    try await socket.send(.text("subscribe \(topic) after \(last)"))
+                    while true {
+                        guard case .text(let text) = try await socket.receive() else { continue }
+                        failures = 0
+                        try await handle(text)
+                        last = text.split(separator: " ").first.map(String.init) ?? last
+                    }
+                }
+            } catch let error as LoadError {
+                switch error.reason {
+                case .connectionLost, .connectionRefused, .connectTimeout, .idleTimeout, .pingTimeout, .unreachable,
+                    .lookupFailed, .truncated:
+                    break
+                case .webSocketClosed where [nil, .goingAway, .normal].contains(error.webSocketClose?.code): break
+                case .webSocketRefused where error.webSocketRefusal?.status == .serviceUnavailable: break
+                default: throw error  // cancelled, refused, a certificate
+                }
+            }
+            let longest = min(30_000, 500 << min(failures, 6))  // random, so that clients do not return all at once
+            failures += 1
+            try await Task.sleep(for: .milliseconds(Int.random(in: 0...longest)))
+        }
+    }
+
+    /// URLs that several workers take, each of them once.
+    final class URLQueue<URLs: IteratorProtocol<URL>>: Sendable {
+        private let rest: Mutex<URLs>
+        init(_ urls: sending URLs) { rest = Mutex(urls) }
+        func next() -> URL? { rest.withLock { $0.next() } }
+    }
+
+    /// Loads all URLs, by a number of workers. Ends early when its task is cancelled.
+    static func loadAll<URLs: IteratorProtocol<URL>>(
+        _ urls: sending URLs, workers: Int, with session: Session,
+        use: @escaping @Sendable (URL, Result<Data, LoadError>) async -> Void
+    ) async {
+        let queue = URLQueue(urls)
+        await withDiscardingTaskGroup { group in
+            for _ in 0..<workers {
+                group.addTask {
+                    while !Task.isCancelled, let url = queue.next() {
+                        do throws(LoadError) {
+                            await use(url, .success(try await session.data(from: url).0))
+                        } catch {
+                            await use(url, .failure(error))
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// A value for each SIGTERM, which no longer ends the process.
+    static func terminations() -> AsyncStream<Void> {
+        signal(SIGTERM, SIG_IGN)
+        let source = DispatchSource.makeSignalSource(signal: SIGTERM)
+        return AsyncStream { continuation in
+            source.setEventHandler { continuation.yield() }
+            source.resume()
+        }
+    }
+
+    /// Ends a session: running loads finish within the grace period, or are cancelled then.
+    static func shutDown(_ session: Session, within grace: Duration) async {
+        session.finishTasksAndInvalidate()  // new loads end with sessionInvalidated
+        let limit = Task {
+            try await Task.sleep(for: grace)
+            session.invalidateAndCancel()  // running loads end with cancelled
+        }
+        await session.invalidated()  // the last connection is closed
+        limit.cancel()
+        session.configuration.cache?.flush()
+        await CookieStore.shared.flush()
+    }
+}
