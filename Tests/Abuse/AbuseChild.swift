@@ -128,8 +128,8 @@ enum AbuseChild {
     /// Limits the process itself, because a limit set before could keep the Swift runtime from starting. The number of
     /// cores is set by the driver, before the runtime reads it.
     private static func setLimits(_ arguments: AbuseArguments) {
-        // CoreFoundation ends the process if its run loop gets no descriptors, and so does Dispatch for its timers: that
-        // is none of the library's doing, so both get theirs first.
+        // CoreFoundation ends the process if its run loop gets no descriptors, and so does Dispatch for its timers:
+        // that is none of the library's doing, so both get theirs first.
         _ = RunLoop.main.run(mode: .default, before: Date(timeIntervalSinceNow: 0.001))
         let timer = DispatchSemaphore(value: 0)
         later(1) { timer.signal() }
@@ -145,9 +145,9 @@ enum AbuseChild {
         if let threads = arguments.threads, geteuid() != 0 { limit(threadLimit, rlim_t(threads)) }
     }
 
-    /// Once a second Dispatch opens a file of /proc for each of its threads (`_dispatch_workq_monitor_pools`), and traps
-    /// if that fails: a process of Swift in which no descriptor is free is ended by Dispatch, whatever the library does.
-    /// Such an end has an exit code of its own; other traps keep their signal.
+    /// Once a second Dispatch opens a file of /proc for each of its threads (`_dispatch_workq_monitor_pools`), and
+    /// traps if that fails: a process of Swift in which no descriptor is free is ended by Dispatch, whatever the
+    /// library does. Such an end has an exit code of its own; other traps keep their signal.
     private static func forgiveDispatch() {
         // Read to its end: the size of such a file is 0.
         let data = try? FileHandle(forReadingAtPath: "/proc/self/maps")?.readToEnd()

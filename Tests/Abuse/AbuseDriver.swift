@@ -246,7 +246,8 @@ final class AbuseHome: Sendable {
         return place
     }
 
-    /// Runs a child until it ends, or until the limit: then its backtraces are appended to its errors, and it is killed.
+    /// Runs a child until it ends, or until the limit: then its backtraces are appended to its errors, and it is
+    /// killed.
     func run(
         _ prefix: [String], _ arguments: [String], folder: URL, files: ChildProcess.Files, limit: Duration,
         environment: [String: String]

@@ -45,7 +45,8 @@ struct ServerAddresses: Sendable, CustomStringConvertible {
     }
 }
 
-/// The servers of a driver. They record nothing that grows with the number of requests, except lines of ftp and proxies.
+/// The servers of a driver. They record nothing that grows with the number of requests, except lines of ftp and
+/// proxies.
 final class AbuseServers: Sendable {
     let addresses: ServerAddresses
     /// The certificate of the authority that children trust, in PEM.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The book of a child's completions. Each completion handler, final delegate call, value of a task and end of a sequence
-// has a ticket, which is closed exactly once.
+// The book of a child's completions. Each completion handler, final delegate call, value of a task and end of a
+// sequence has a ticket, which is closed exactly once.
 
 import Foundation
 import Glibc
@@ -26,8 +26,8 @@ final class Ledger: Sendable {
     // Unsafe: written under the lock only, and read by the driver's process.
     private nonisolated(unsafe) let counter: UnsafeMutablePointer<UInt64>
 
-    /// - Parameter path: a file of at least eight bytes, into which the number of completed operations is written, where
-    ///   a crash or an early exit leaves it.
+    /// - Parameter path: a file of at least eight bytes, into which the number of completed operations is written,
+    ///   where a crash or an early exit leaves it.
     init(counter path: String?) {
         var mapped: UnsafeMutableRawPointer?
         if let path {

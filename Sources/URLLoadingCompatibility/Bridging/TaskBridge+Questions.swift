@@ -235,7 +235,8 @@ struct Verdict: Sendable {
 
     var decision: ChallengeDecision {
         switch disposition {
-        // Without a credential the response that carried the challenge is the result, whichever other schemes it offers.
+        // Without a credential the response that carried the challenge is the result, whichever other schemes it
+        // offers.
         case .useCredential: credential?.decision ?? .continueWithoutCredential
         case .performDefaultHandling: .performDefaultHandling
         case .cancelAuthenticationChallenge: .cancel

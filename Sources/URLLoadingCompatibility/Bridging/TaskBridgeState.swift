@@ -104,8 +104,8 @@ extension TaskBridge {
         var body = BodyPath.mailbox
         /// The latest response in the core's form.
         var head: Response?
-        /// The body stream of the next request, from the original request or from one that the program supplied instead;
-        /// removed when that request is sent. `nil` if the delegate has to provide the stream.
+        /// The body stream of the next request, from the original request or from one that the program supplied
+        /// instead; removed when that request is sent. `nil` if the delegate has to provide the stream.
         var stream: InputStream?
 
         init(handler: Handler?, stream: InputStream?) {

@@ -3,8 +3,8 @@
 // Waits of some ten microseconds, in the thread of the waiting task.
 //
 // A wait through the polling thread takes two changes of threads, which cost as much as the rest of a small request. A
-// peer on the same machine often answers sooner than that. So a task that waits alone, for a peer that has just answered
-// within `BriefWait.longest`, asks the kernel itself for so long before it parks.
+// peer on the same machine often answers sooner than that. So a task that waits alone, for a peer that has just
+// answered within `BriefWait.longest`, asks the kernel itself for so long before it parks.
 //
 // Rule: meanwhile the socket's notifications are muted, or the polling thread would wake for each answer too. A task
 // that parks on a muted slot turns them on again first; what came in between is then notified.

@@ -191,8 +191,8 @@ package final class Poller: Sendable {
     }
 
     /// Naps in the caller's thread while the data of a fast body gathers: that takes no change of threads, where a wait
-    /// takes two. Returns false without a nap if the caller is to wait instead: if there are several such bodies or many
-    /// sockets, because the thread has other work then, or if this is the polling thread, which naps itself.
+    /// takes two. Returns false without a nap if the caller is to wait instead: if there are several such bodies or
+    /// many sockets, because the thread has other work then, or if this is the polling thread, which naps itself.
     package func nap() -> Bool {
         guard gathering.load(ordering: .relaxed) == 1, hasFewSockets, !isCurrentThread else { return false }
         csys_nap(Pace.gathering)

@@ -95,7 +95,8 @@ extension NetworkRelay {
         /// rest of the flight that it answers, so the count may be higher.
         public internal(set) var roundTrips = 1
 
-        /// The connection in one line: `connection 1, open, 2 round trips: 1 to server: 80 bytes; 1 to client: 120 bytes`.
+        /// The connection in one line: `connection 1, open, 2 round trips: 1 to server: 80 bytes; 1 to client: 120
+        /// bytes`.
         public var description: String {
             "connection \(number), \(isOpen ? "open" : "closed"), \(roundTrips) round trips: \(flights.shown(last: 16))"
         }

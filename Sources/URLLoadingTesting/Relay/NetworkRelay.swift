@@ -41,7 +41,8 @@ public final class NetworkRelay: Sendable {
     ///   - conditions: the conditions of all connections.
     ///   - clock: the clock of all delays and rates, and of ``NetworkConditions/Silence/from(_:)``; `nil` for the
     ///     system's.
-    /// - Throws: ``HTTPTestServerError`` if the URL has no host or no port; an error if the socket could not be created.
+    /// - Throws: ``HTTPTestServerError`` if the URL has no host or no port; an error if the socket could not be
+    ///   created.
     public convenience init(
         to url: URL, _ conditions: NetworkConditions = .none, clock: ManualClock? = nil
     ) throws {
@@ -87,9 +88,9 @@ public final class NetworkRelay: Sendable {
         return URL(string: path, relativeTo: root)?.absoluteURL ?? root
     }
 
-    /// Returns a URL of the server with the relay's port. The scheme, the userinfo, the path and the query are kept. The
-    /// host `localhost` is kept too, because certificates name it; any other host becomes 127.0.0.1. To reach the relay
-    /// by the server's name, lead the name to ``port`` by an address override of the session's configuration.
+    /// Returns a URL of the server with the relay's port. The scheme, the userinfo, the path and the query are kept.
+    /// The host `localhost` is kept too, because certificates name it; any other host becomes 127.0.0.1. To reach the
+    /// relay by the server's name, lead the name to ``port`` by an address override of the session's configuration.
     public func url(_ url: URL) -> URL { relayed(url, path: nil) ?? url }
 
     private func relayed(_ url: URL, path: String?) -> URL? {
@@ -103,8 +104,8 @@ public final class NetworkRelay: Sendable {
     // MARK: Conditions
 
     /// The conditions of all connections, those that are open and later ones. New conditions hold for everything that
-    /// was not delivered yet. The seed, and the round trip of the connect, are those of the moment at which a connection
-    /// was accepted.
+    /// was not delivered yet. The seed, and the round trip of the connect, are those of the moment at which a
+    /// connection was accepted.
     public var conditions: NetworkConditions {
         get { withState { $0.conditions } }
         set {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// One connection of the relay: two sockets, and one task that waits for both of them and for the next delivery. The task
-// tries everything that may be possible after each wake-up, and waits only when nothing is.
+// One connection of the relay: two sockets, and one task that waits for both of them and for the next delivery. The
+// task tries everything that may be possible after each wake-up, and waits only when nothing is.
 
 import Synchronization
 import URLLoadingIO

@@ -135,8 +135,8 @@ struct HTTP1HeadRepair {
         fields[last].value += input[value]
     }
 
-    /// Puts a space in the place of each control character (RFC 9110 §5.5). A cookie with one is left out: with NUL here,
-    /// with any other by the parser.
+    /// Puts a space in the place of each control character (RFC 9110 §5.5). A cookie with one is left out: with NUL
+    /// here, with any other by the parser.
     private mutating func cleanValue(_ index: Int) throws(WireViolation) {
         guard fields[index].value.contains(where: Self.replacesControl) else { return }
         guard !fields[index].isStrict else { throw .remote(.malformedFieldValue, "RFC 9110 5.5") }

@@ -258,8 +258,8 @@ package final class HTTP2Codec {
     package func arrived(_ count: Int) { nghttp2_session_consume_connection(session, count) }
 
     /// Returns stream flow-control credit for data that the stream's reader has taken, and for padding, once it is an
-    /// eighth of the window, or half of a small one. nghttp2 would withhold up to half of any window, and the peer would
-    /// have only the other half for each round trip.
+    /// eighth of the window, or half of a small one. nghttp2 would withhold up to half of any window, and the peer
+    /// would have only the other half for each round trip.
     package func consumed(_ count: Int, on stream: Int32) {
         guard let state = streams[stream] else { return }
         state.unreadCount -= count

@@ -56,8 +56,8 @@ final class HTTP2StreamSlots: Sendable {
 
     // MARK: Servers that end a connection after some streams
 
-    /// Limits the streams at a time, whatever the peer's SETTINGS say, because earlier connections to it have ended after
-    /// so many, with others refused. Called before another task sees the connection.
+    /// Limits the streams at a time, whatever the peer's SETTINGS say, because earlier connections to it have ended
+    /// after so many, with others refused. Called before another task sees the connection.
     func limit(toLearned count: Int) {
         learnedLimit.store(max(1, count), ordering: .relaxed)
         limit.store(min(limit.load(ordering: .relaxed), max(1, count)), ordering: .relaxed)

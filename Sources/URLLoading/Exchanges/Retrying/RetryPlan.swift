@@ -18,8 +18,8 @@ struct RetryPlan {
     enum Refusal {
         /// It has answered no request of the connection.
         case alone
-        /// It has answered others of the connection, so there are no more such connections than answers: a later attempt
-        /// will be among those.
+        /// It has answered others of the connection, so there are no more such connections than answers: a later
+        /// attempt will be among those.
         case amongResponses
     }
     /// True if the next attempt must not use an idle connection.

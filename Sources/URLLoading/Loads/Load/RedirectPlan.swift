@@ -120,7 +120,8 @@ enum RedirectPlan {
         for name in FieldName.personal { request.headers.remove(name) }
     }
 
-    /// Strips userinfo and fragment from the caller's Referer, and removes it between https and http (RFC 9110 §10.1.3).
+    /// Strips userinfo and fragment from the caller's Referer, and removes it between https and http (RFC 9110
+    /// §10.1.3).
     private static func rewriteReferer(_ request: inout Request, from: Origin, to: Origin) {
         guard let value = request.headers[.referer] else { return }
         guard !(from.scheme == "https" && to.scheme == "http"), let reference = try? URIReference(value) else {

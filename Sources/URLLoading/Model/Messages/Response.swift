@@ -76,8 +76,8 @@ public struct HTTPHead: Sendable {
     /// The header fields, in the order in which they were received.
     public let headers: Headers
     /// The rules of HTTP that the response breaks, each once; empty for almost all. It was read by the precedence that
-    /// the RFCs give (``Configuration/Strictness/tolerant``), and no cache stores it. Over HTTP/1 its connection carried
-    /// nothing after it.
+    /// the RFCs give (``Configuration/Strictness/tolerant``), and no cache stores it. Over HTTP/1 its connection
+    /// carried nothing after it.
     ///
     /// ```swift
     /// for violation in response.http?.violations ?? [] { print(violation) }

@@ -15,8 +15,8 @@ import URLLoadingWire
 /// No other origin is sent the token, whatever redirects say. However many loads wait for a new token, the closure runs
 /// once, in a task of its own, and all of them get its result. Each load is sent again once; if the new token is
 /// refused too, the response is the result. The closure is cancelled when all loads that wait for it have ended. If it
-/// throws, the waiting loads end with ``LoadError/Reason/decisionFailed``, and so does every load whose refused token was
-/// sent before; the next load calls it again. The closure may load with the same session:
+/// throws, the waiting loads end with ``LoadError/Reason/decisionFailed``, and so does every load whose refused token
+/// was sent before; the next load calls it again. The closure may load with the same session:
 /// its own loads are sent without a token.
 ///
 /// Neither its description nor its reflection shows a token.

@@ -195,7 +195,8 @@ public struct Configuration: Sendable {
     /// How responses that break rules of HTTP are read.
     public enum Strictness: String, Sendable, Hashable, CaseIterable {
         /// A response that has one reading by the precedence of the RFCs is read that way, most often as curl and
-        /// browsers do, and nothing follows it on its connection of HTTP/1. ``HTTPHead/violations`` names what was tolerated.
+        /// browsers do, and nothing follows it on its connection of HTTP/1. ``HTTPHead/violations`` names what was
+        /// tolerated.
         case tolerant
         /// It ends the load with the reason that names the fault, such as ``LoadError/Reason/bareLineFeed``.
         case strict

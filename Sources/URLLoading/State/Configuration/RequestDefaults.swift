@@ -4,7 +4,8 @@ import URLLoadingIO
 
 /// The settings that apply to a request which has none of its own, copied out of the configuration. A function that
 /// compares an optional setting of `Configuration`, or passes the configuration on, gets a copy of its 1.4 KB in its
-/// frame, which a load then holds while it waits. A class, because each load reads it several times and never copies it.
+/// frame, which a load then holds while it waits. A class, because each load reads it several times and never copies
+/// it.
 final class RequestDefaults: Sendable {
     /// The timeouts in nanoseconds; `.max` for none.
     let idleLimit, resourceLimit, connectLimit: Int64
