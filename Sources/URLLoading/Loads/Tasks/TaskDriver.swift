@@ -138,10 +138,10 @@ final class TaskDriver: LoadListener, StopListener {
         // A file without a destination is deleted with its last reference, and a reader of events cannot get that
         // reference.
         let needsHandle = download.map { $0.options.destination == nil } ?? false
-        let (isAbandoned, isBegun) = state.withLock { ($0.removeHandle(needsHandle: needsHandle), $0.isBegun) }
+        let isAbandoned = state.withLock { $0.removeHandle(needsHandle: needsHandle) }
         guard isAbandoned, sink == nil, !outlivesHandles else { return }
         #if DEBUG
-        if isBegun, context.handle.stopReason == nil {
+        if state.withLock({ $0.isBegun }), context.handle.stopReason == nil {
             DebugNote.write(
                 "task \(context.emitter?.identity.id ?? 0) \(original.url.withoutSecrets) was cancelled, because its last "
                     + "reference was released: keep the task until it is complete, or cancel it")
