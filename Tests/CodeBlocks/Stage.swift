@@ -3,7 +3,8 @@
 // What script/code-blocks runs the blocks of the guides against: a server whose every body is 1 MiB and slow, and a
 // folder with files. Each block runs in a process of its own, with a limit of time.
 
-import Foundation
+import FoundationEssentials
+import Glibc
 import URLLoading
 import URLLoadingTesting
 
@@ -89,7 +90,7 @@ func runBlock(_ blocks: [String: @Sendable () async throws -> Void]) async throw
     do {
         try await blocks[arguments[1]]!()
     } catch {
-        FileHandle.standardError.write(Data("\(error)\n".utf8))
+        fputs("\(error)\n", stderr)
         exit(1)
     }
 }

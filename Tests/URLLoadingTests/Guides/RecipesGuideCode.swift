@@ -10,7 +10,7 @@ import URLLoading
 
 enum Recipes {
     /// Copies what one server sends to another server, with constant memory.
-    static func copy(from source: URL, to target: URL, with session: Session) async throws -> Status? {
+    static func copy(from source: URL, to target: URL, with session: Session) async throws -> Status {
         try await session.load(Request(url: source)) { response, body in
             try response.requireSuccess()
             var request = Request(url: target, method: .put)
@@ -57,7 +57,7 @@ enum Recipes {
             request.headers[.host] = nil  // that of the upstream
             if let body = incoming.body { request.body = .stream { body } }
             try await session.load(request) { response, body in
-                try await head(response.status ?? .badGateway, endToEnd(response.headers))
+                try await head(response.status, endToEnd(response.headers))
                 for try await chunk in body { try await write(chunk) }
             }
         }
@@ -66,7 +66,7 @@ enum Recipes {
         func endToEnd(_ headers: Headers) -> Headers {
             var headers = headers
             let named = headers.values(of: .connection).flatMap { $0.split(separator: ",") }
-            for name in named { headers[FieldName(name.trimmingCharacters(in: .whitespaces))] = nil }
+            for name in named { headers[FieldName(name.filter { !$0.isWhitespace })] = nil }
             for name in [
                 "Connection", "Keep-Alive", "Proxy-Connection", "Proxy-Authenticate", "Proxy-Authorization", "TE",
                 "Trailer",
@@ -164,7 +164,7 @@ enum Recipes {
     }
 
     /// Loads all URLs, by a number of workers. Ends early when its task is cancelled.
-    static func loadAll<URLs: IteratorProtocol<URL>>(
+    static func loadAll<URLs: IteratorProtocol<URL> & SendableMetatype>(
         _ urls: sending URLs, workers: Int, with session: Session,
         use: @escaping @Sendable (URL, Result<Data, LoadError>) async -> Void
     ) async {
@@ -184,12 +184,15 @@ enum Recipes {
         }
     }
 
-    /// A value for each SIGTERM, which no longer ends the process.
-    static func terminations() -> AsyncStream<Void> {
+    /// Returns when the process is sent SIGTERM, which no longer ends it.
+    static func terminated() async {
         signal(SIGTERM, SIG_IGN)
         let source = DispatchSource.makeSignalSource(signal: SIGTERM)
-        return AsyncStream { continuation in
-            source.setEventHandler { continuation.yield() }
+        await withCheckedContinuation { continuation in
+            source.setEventHandler {
+                source.cancel()
+                continuation.resume()
+            }
             source.resume()
         }
     }
