@@ -40,6 +40,8 @@ let package = Package(
         .executable(name: "url-loading-agent", targets: ["url-loading-agent"]),
     ] + (shim ? [.library(name: "FoundationNetworking", targets: ["FoundationNetworking"])] : []),
     targets: [
+        // Ends a build for another system than Linux, with an error in words.
+        .target(name: "URLLoadingPlatform", swiftSettings: strict),
         // C: header-only access to the system and its libraries.
         .target(name: "URLLoadingCSystem"),
         .systemLibrary(name: "URLLoadingCOpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
@@ -57,14 +59,15 @@ let package = Package(
         .target(
             name: "URLLoadingWire",
             dependencies: [
-                "URLLoadingCZlib", "URLLoadingCBrotli", "URLLoadingCZstd", "URLLoadingCNghttp2", "URLLoadingCIDN2",
-                "URLLoadingCPSL",
+                "URLLoadingPlatform", "URLLoadingCZlib", "URLLoadingCBrotli", "URLLoadingCZstd", "URLLoadingCNghttp2",
+                "URLLoadingCIDN2", "URLLoadingCPSL",
             ],
             swiftSettings: strict + (fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : [])),
         .target(
             name: "URLLoadingIO",
             dependencies: [
-                "URLLoadingCSystem", "URLLoadingCExit", "URLLoadingCOpenSSL", "URLLoadingCSQLite", "URLLoadingCZlib",
+                "URLLoadingPlatform", "URLLoadingCSystem", "URLLoadingCExit", "URLLoadingCOpenSSL", "URLLoadingCSQLite",
+                "URLLoadingCZlib",
             ],
             swiftSettings: strict),
 

@@ -45,7 +45,7 @@ enum Demonstration {
     private static func show(_ plain: HTTPTestServer, _ secure: HTTPTestServer, _ roots: String) async throws {
         try say(
             "urlload without arguments demonstrates itself; "
-                + "urlload tour shows the library, urlload --help tells what it can do."
+                + "urlload tour shows the library, urlload --help says what it can do."
         )
         try await step(
             "A load over TLS, and what went over the wire", ["-v", secure.url("/hello").absoluteString], roots)
@@ -63,7 +63,7 @@ enum Demonstration {
               urlload https://example.org/       print a page
               urlload -O URL                     save a file; -C resumes it
               urlload tour                       see what the library can do
-              urlload --help                     all options
+              urlload --help                     the options needed first, and where the others are
             """)
     }
 

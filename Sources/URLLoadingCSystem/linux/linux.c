@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+#ifdef __linux__ // elsewhere URLLoadingPlatform has the error
+
 #define _GNU_SOURCE
 #include "URLLoadingCSystem.h"
 
@@ -601,3 +603,5 @@ int csys_random(void *bytes, size_t count) {
     do got = getrandom(bytes, count, 0); while (got < 0 && errno == EINTR);
     return got == (ssize_t)count ? 0 : got < 0 ? -errno : -EIO;
 }
+
+#endif

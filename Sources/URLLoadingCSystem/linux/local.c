@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+#ifdef __linux__ // elsewhere URLLoadingPlatform has the error
+
 // Local sockets that carry credentials and open files, and the start of programs.
 #define _GNU_SOURCE
 #include "URLLoadingCSystem.h"
@@ -157,3 +159,5 @@ static int64_t nanoseconds(clockid_t clock) {
 }
 int64_t csys_boot_time(void) { return nanoseconds(CLOCK_BOOTTIME); }
 int64_t csys_wall_time(void) { return nanoseconds(CLOCK_REALTIME); }
+
+#endif

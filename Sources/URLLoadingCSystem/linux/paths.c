@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+#ifdef __linux__ // elsewhere URLLoadingPlatform has the error
+
 #define _GNU_SOURCE
 #include "URLLoadingCSystem.h"
 
@@ -69,3 +71,5 @@ ssize_t csys_paths_receive(int descriptor, void *bytes, size_t count) {
     if (message.msg_namelen < sizeof sender || sender.nl_pid != 0) return 0;
     return message.msg_flags & MSG_TRUNC ? -EMSGSIZE : moved;
 }
+
+#endif

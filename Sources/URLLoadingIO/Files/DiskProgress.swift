@@ -152,6 +152,7 @@ package enum SystemBoot {
     package static let identity: String = {
         var text = [CChar](repeating: 0, count: 37)
         guard csys_boot_identity(&text) else { return "" }
-        return String(decoding: text.prefix(36).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        // C's char is signed on x86-64 and unsigned on aarch64.
+        return String(decoding: text.prefix(36).map { UInt8(truncatingIfNeeded: $0) }, as: UTF8.self)
     }()
 }

@@ -89,7 +89,8 @@ package final class TLSIdentity: Sendable, Hashable {
         var key: OpaquePointer?
         var own: OpaquePointer?
         var others: OpaquePointer?
-        let text = (passphrase ?? []).map { CChar(bitPattern: $0) } + [0]
+        // C's char is signed on x86-64 and unsigned on aarch64.
+        let text = (passphrase ?? []).map { CChar(truncatingIfNeeded: $0) } + [0]
         guard PKCS12_verify_mac(parsed, text, -1) == 1 || (passphrase == nil && PKCS12_verify_mac(parsed, nil, 0) == 1)
         else { throw .passphrase }
         guard
@@ -156,7 +157,7 @@ private struct PassphraseReader {
         let reader = me.assumingMemoryBound(to: PassphraseReader.self)
         reader.pointee.wasAsked = true
         guard let passphrase = reader.pointee.passphrase, passphrase.count <= Int(size) else { return -1 }
-        for (index, byte) in passphrase.enumerated() { buffer[index] = CChar(bitPattern: byte) }
+        for (index, byte) in passphrase.enumerated() { buffer[index] = CChar(truncatingIfNeeded: byte) }
         return Int32(passphrase.count)
     }
 }

@@ -16,4 +16,11 @@ enum EditDistance {
         }
         return row[b.count]
     }
+
+    /// Returns the candidate that differs least from a word: in at most two letters, or in a third of a long word.
+    static func nearest(to word: String, among candidates: [String]) -> String? {
+        let near = candidates.map { ($0, between($0, word)) }.min { $0.1 < $1.1 }
+        guard let near, near.1 <= max(2, word.count / 3) else { return nil }
+        return near.0
+    }
 }

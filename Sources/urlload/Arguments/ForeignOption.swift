@@ -102,7 +102,7 @@ struct ForeignOption: Sendable {
     private static let tools = [
         ForeignOption("--create-file-mode", near: "umask"),
         ForeignOption("--libcurl", near: "docs/guides of the library"),
-        ForeignOption("--manual -M", near: "--help"),
+        ForeignOption("--manual -M", near: "--help all"),
         ForeignOption("--metalink --xattr --ipfs-gateway"),
         ForeignOption("--trace-time --trace-ids --trace-config", near: "--har"),
     ]

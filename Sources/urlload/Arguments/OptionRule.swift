@@ -19,6 +19,34 @@ struct OptionRule: Sendable {
         case retries = "Retries"
         case logging = "Logging and tracing"
         case other = "Other"
+
+        /// The word by which `--help` finds the group.
+        var category: String {
+            switch self {
+            case .connection: "connection"
+            case .memory: "cookies"
+            case .logging: "tracing"
+            default: rawValue.lowercased()
+            }
+        }
+
+        /// Further words for the group: curl's names of categories, and parts of the heading.
+        var keywords: [String] {
+            switch self {
+            case .output: ["file", "download"]
+            case .request: ["http", "post", "upload", "form"]
+            case .redirects: ["redirect"]
+            case .connection: ["proxy", "proxies", "dns", "socks"]
+            case .login: ["auth", "login", "password"]
+            case .memory: ["cookie", "hsts"]
+            case .security: ["tls", "ssl", "certificates"]
+            case .cache: ["caching"]
+            case .limits: ["limit", "time", "timeout", "speed"]
+            case .retries: ["retry"]
+            case .logging: ["trace", "verbose", "logging", "har"]
+            case .other: ["misc", "curl", "config"]
+            }
+        }
     }
 
     /// The letter, without the dash.

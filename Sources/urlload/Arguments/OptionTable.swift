@@ -30,13 +30,28 @@ struct OptionTable: Sendable {
             "--\(name) is the beginning of \(beginning.map { "--\($0.long)" }.joined(separator: ", "))")
     }
 
-    /// Returns the error text for an option that is not in the table.
+    /// Finds the option of `no-NAME`, if it has that form.
+    func undone(_ name: String) throws(UsageError) -> OptionRule? {
+        guard name.hasPrefix("no-"), let rule = try rule(long: String(name.dropFirst(3))) else { return nil }
+        return rule.undo == nil ? nil : rule
+    }
+
+    /// Returns the error text for an option that is not in the table, with the nearest one.
     func unknown(_ option: String) -> String {
         if let other = others.first(where: { $0.names.contains(option) }) { return other.words(option, of: tool) }
-        let name = String(option.drop { $0 == "-" })
-        let near = rules.flatMap(\.names).map { ($0, EditDistance.between($0, name)) }.min { $0.1 < $1.1 }
-        guard option.hasPrefix("--"), let near, near.1 <= 2 else { return "there is no option \(option)" }
-        return "there is no option \(option); did you mean --\(near.0)?"
+        let isLong = option.hasPrefix("--")
+        guard isLong, let near = nearest(to: String(option.dropFirst(2))) else { return "there is no option \(option)" }
+        return "there is no option \(option); did you mean \(near)?"
+    }
+
+    /// Returns the options whose names are nearly this one; without one, up to three that contain it as a word.
+    private func nearest(to name: String) -> String? {
+        let undone = rules.filter { $0.undo != nil }.map { "no-\($0.long)" }
+        let names = rules.flatMap(\.names) + (name.hasPrefix("no-") ? undone : [])
+        if let near = EditDistance.nearest(to: name, among: names) { return "--\(near)" }
+        let containing = rules.map(\.long).filter { $0.split(separator: "-").contains { $0.hasPrefix(name) } }
+        guard name.count > 2, !containing.isEmpty, containing.count <= 3 else { return nil }
+        return containing.map { "--\($0)" }.joined(separator: " or ")
     }
 }
 
@@ -164,8 +179,11 @@ extension OptionTable {
         OptionRule(.other, nil, "generate", "KIND", "write completions (bash, zsh, fish), man page (man) or guide") {
             $0.generated = $1
         },
-        OptionRule(.other, "h", flag: "help", "this text") { $0.wantsHelp = true }.like(
-            wget: "-h, --help", httpie: "--help"),
+        OptionRule(
+            .other, "h", "help", "CATEGORY|OPTION", "the options needed first, those of a category, one, or all"
+        ) { ($0.wantsHelp, $0.helpTopic) = (true, $1) }.optional { word in
+            word.hasPrefix("-") ? word.count > 1 : !word.isEmpty && word.utf8.allSatisfy { (0x61...0x7A).contains($0) }
+        }.like(wget: "-h, --help", httpie: "--help"),
         OptionRule(.other, "V", flag: "version", "the version") { $0.wantsVersion = true }.like(
             wget: "-V, --version", httpie: "--version"),
     ]

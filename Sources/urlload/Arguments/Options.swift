@@ -199,6 +199,8 @@ struct Options: Sendable {
 
     // Texts to print in place of loading.
     var wantsHelp = false
+    /// The category or option after `--help`; empty for none.
+    var helpTopic = ""
     var wantsVersion = false
     var generated: String?
 

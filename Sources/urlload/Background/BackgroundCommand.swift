@@ -22,9 +22,9 @@ enum BackgroundCommand {
 
         get and put return once the agent has the transfers on its disk, and print their ids. Transfers
         continue when this command has ended, and, where doctor says so, after a logout or a reboot. The options are
-        those of urlload that concern a request or its file (-o, -O, -f, -H, -X, -u, -m, -k …): urlload --help lists
-        them; an option that the agent cannot apply is refused. Without -o a download is named after its URL. A result
-        stays listed until watch has printed it.
+        those of urlload that concern a request or its file (-o, -O, -f, -H, -X, -u, -m, -k …): urlload --help all
+        lists them; an option that the agent cannot apply is refused. Without -o a download is named after its URL. A
+        result stays listed until watch has printed it.
         Exit code 0; 22 if no transfer has the id; 7 if there is no agent; that of the first failed transfer for watch.
 
         """

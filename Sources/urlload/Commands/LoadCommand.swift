@@ -10,7 +10,11 @@ import URLLoading
 enum LoadCommand {
     /// Runs the groups in order; the exit code is that of the first failure.
     static func run(_ groups: [Options]) async -> Ending {
-        if groups.contains(where: \.wantsHelp) { return Ending(Console.print(Help.text)) }
+        if let topic = groups.first(where: \.wantsHelp)?.helpTopic {
+            do throws(UsageError) { return Ending(Console.print(try Help.text(about: topic))) } catch {
+                return Ending(Console.usage(error.words))
+            }
+        }
         if let kind = groups.lazy.compactMap(\.generated).first { return Ending(Generator.run(kind)) }
         if groups.contains(where: \.wantsVersion) { return Ending(Console.print(Help.version + "\n")) }
         guard groups.allSatisfy({ !$0.urls.isEmpty || !$0.saving.inputLists.isEmpty }) else {

@@ -15,6 +15,7 @@ enum Completions {
     /// The possible values of an option; empty if it takes any.
     private static func choices(_ rule: OptionRule) -> [String] {
         switch rule.long {
+        case "help": Help.categories + ["all"]
         case "generate": Generator.kinds.keys.sorted()
         case "pretty": ["all", "colors", "format", "none"]
         case "summary": ["json"]
@@ -46,7 +47,7 @@ enum Completions {
                 if [[ $word == -* ]]; then
                     COMPREPLY=($(compgen -W '\(rules.flatMap(words).joined(separator: " "))' -- "$word"))
                 elif (( COMP_CWORD == 1 )); then
-                    COMPREPLY=($(compgen -W '\(Generator.commands.map(\.0).joined(separator: " "))' -- "$word"))
+                    COMPREPLY=($(compgen -W '\(Help.commands.map(\.0).joined(separator: " "))' -- "$word"))
                 fi
             }
             complete -o default -F _urlload urlload
@@ -68,7 +69,7 @@ enum Completions {
             let names = all.count == 1 ? "'\(all[0])" : "{\(all.joined(separator: ","))}'"
             return "        '*'\(names)[\(zshText(rule.help))]\(value ?? "")' \\\n"
         }
-        let commands = Generator.commands.map { "'\($0.0):\(zshText($0.1))'" }.joined(separator: " ")
+        let commands = Help.commands.map { "'\($0.0):\(zshText($0.1))'" }.joined(separator: " ")
         return """
             #compdef urlload
             # Completions of urlload for zsh, made by urlload --generate zsh.
@@ -96,7 +97,7 @@ enum Completions {
 
     static var fish: String {
         var text = "# Completions of urlload for fish, made by urlload --generate fish.\n"
-        for (name, help) in Generator.commands {
+        for (name, help) in Help.commands {
             text += "complete -c urlload -n __fish_use_subcommand -a \(name) -d '\(fishText(help))'\n"
         }
         for rule in rules {

@@ -13,7 +13,7 @@ enum TLSCommand {
 
         Makes a TLS connection, sends no request over it, and draws the certificate chain, the result of its
         verification, and whether the server asks for a client certificate (--cert). Of a URL, host and port are
-        used. Options are those of the groups Security, Limits, and Connection and proxies of urlload --help.
+        used. Options are those of urlload --help security, --help limits and --help connection.
         Exit code 0 if the server is trusted, 60 if not.
 
         """

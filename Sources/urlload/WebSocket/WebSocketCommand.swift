@@ -19,8 +19,8 @@ enum WebSocketCommand {
           --protocol NAME   offer a subprotocol; several times for several, preferred first
           --compress        offer compression
 
-        Other options are -H and those of the groups Authentication, Security, Limits, and Connection and proxies of
-        urlload --help. The URL's scheme is ws or wss; without a scheme it is wss, for this machine ws.
+        Other options are -H and those of urlload --help authentication, --help security, --help limits and
+        --help connection. The URL's scheme is ws or wss; without a scheme it is wss, for this machine ws.
         Exit code 0 if both sides closed, in either order; 22 if the server refused to open a WebSocket; 56 if it closed
         with a code for an error.
 

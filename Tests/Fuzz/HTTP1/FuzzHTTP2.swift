@@ -13,9 +13,12 @@ private struct Outcome: Equatable {
 /// A server that sends anything: as bytes, or, so that it comes further, as frames made of them.
 func fuzzHTTP2(_ bytes: [UInt8], rule: UInt8) {
     let wire = [0, 0, 0, 4, 0, 0, 0, 0, 0] + (rule & 1 == 0 ? bytes : frames(of: bytes))
-    let whole = run(wire, sizes: [wire.count])
-    promise(same(run(wire, sizes: [1]), whole), "byte by byte gives the same")
-    promise(same(run(wire, sizes: [Int(rule / 2 % 16) + 1, Int(rule / 32) * 7 + 1]), whole), "any cut gives the same")
+    for isTolerant in [false, true] {
+        let whole = run(wire, isTolerant, sizes: [wire.count])
+        promise(same(run(wire, isTolerant, sizes: [1]), whole), "byte by byte gives the same")
+        let cut = run(wire, isTolerant, sizes: [Int(rule / 2 % 16) + 1, Int(rule / 32) * 7 + 1])
+        promise(same(cut, whole), "any cut gives the same")
+    }
 }
 
 /// How far a connection came before it failed depends on the cut: the reset of a stream has gone out by then or has
@@ -47,7 +50,7 @@ private func frames(of bytes: [UInt8]) -> [UInt8] {
     return wire
 }
 
-private func run(_ wire: [UInt8], sizes: [Int]) -> Outcome {
+private func run(_ wire: [UInt8], _ isTolerant: Bool, sizes: [Int]) -> Outcome {
     var limits = HTTP2Limits()
     limits.headSize = 2_048
     limits.fieldCount = 12
@@ -55,7 +58,7 @@ private func run(_ wire: [UInt8], sizes: [Int]) -> Outcome {
     limits.continuationCount = 4
     limits.idleFrameCount = 20
     var outcome = Outcome()
-    guard let codec = try? HTTP2Codec(limits: limits), ask(codec) else { return outcome }
+    guard let codec = try? HTTP2Codec(limits: limits, isTolerant: isTolerant), ask(codec) else { return outcome }
     var output: [UInt8] = []
     codec.takeOutput(into: &output, upTo: .max)
     note(codec, [], &outcome)

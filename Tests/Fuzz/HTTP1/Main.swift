@@ -79,7 +79,10 @@ private struct FuzzTarget {
             "responses", 0, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nETag: \"a\"\r\n\r\nhello",
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;a=\"b\"\r\nhello\r\n0\r\nX-Sum: 1\r\n\r\n",
             "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.0 204 No Content\r\nConnection: close\r\n\r\n",
-            "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\nrest"),
+            "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\nrest",
+            // What a tolerant client reads.
+            "HTTP/1.1 200 OK\nContent-Length : 5\nA: b\n c\n\nhello",
+            "HTTP/1.1 200\r\nContent-Length: 5, 5\r\nno colon\r\n\r\nhello"),
         FuzzTarget(
             "requests", 3, "GET /a?b HTTP/1.1\r\nHost: h\r\n\r\n",
             "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\nhello",
@@ -129,6 +132,8 @@ private struct FuzzTarget {
                 [0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 100], [0, 0, 8, 6, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8],
                 [0, 0, 4, 3, 0, 0, 0, 0, 3, 0, 0, 0, 8], [0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0],
                 [0, 0, 4, 8, 0, 0, 0, 0, 0, 0, 1, 0, 0],
+                // A field whose value has blanks around it.
+                [0, 0, 9, 1, 5, 0, 0, 0, 1, 0x88, 0, 1, 0x61, 4, 0x20, 0x62, 0x20, 0x20],
             ]),
     ]
 }

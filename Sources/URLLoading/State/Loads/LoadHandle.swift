@@ -66,7 +66,8 @@ class LoadHandle: StopToken, @unchecked Sendable {
     /// Starts the resource timeout.
     final func startClock() {
         guard resourceLimit != .max else { return }
-        deadline.store(clock.now().addingReportingOverflow(resourceLimit).partialValue, ordering: .relaxed)
+        deadline.store(
+            clock.now().addingReportingOverflow(resourceLimit).partialValue, ordering: .sequentiallyConsistent)
     }
 
     static func nanoseconds(_ duration: Duration) -> Int64 { duration.nanoseconds }

@@ -141,14 +141,17 @@ final class LoadRegistry: Sendable {
     private func due(_ load: LoadHandle, _ now: Int64) -> Int64 {
         let waiting = load.isSuspended ? .max : load.idleDeadline.load(ordering: .relaxed)
         let idle = waiting != .max ? waiting : load.idleLimit == .max ? .max : now &+ load.idleLimit
-        return min(load.deadline.load(ordering: .relaxed), idle)
+        return min(load.deadline.load(ordering: .sequentiallyConsistent), idle)
     }
 
+    // A load stores its deadline and then reads `nextCheck`; a check stores `nextCheck` and then reads the deadlines.
+    // In one order of all four operations, at least one of the two sees the other's value: no deadline is missed.
+
     private func scheduleCheck(noLaterThan moment: Int64) {
-        var seen = nextCheck.load(ordering: .relaxed)
+        var seen = nextCheck.load(ordering: .sequentiallyConsistent)
         while moment < seen {
             let (exchanged, original) = nextCheck.compareExchange(
-                expected: seen, desired: moment, ordering: .acquiringAndReleasing)
+                expected: seen, desired: moment, ordering: .sequentiallyConsistent)
             if exchanged {
                 clock.schedule(Anchor.Timer(anchor) { $0.check(now: $1) }, at: moment)
                 return
@@ -160,11 +163,11 @@ final class LoadRegistry: Sendable {
     func check(now: Int64) {
         // A superseded timer: a shorter deadline has set another one.
         guard nextCheck.load(ordering: .acquiring) <= now else { return }
-        nextCheck.store(.max, ordering: .releasing)
+        nextCheck.store(.max, ordering: .sequentiallyConsistent)
         let going = state.withLock { $0.loads.compactMap { $0 } }
         var next = Int64.max
         for load in going {
-            if load.deadline.load(ordering: .relaxed) <= now {
+            if load.deadline.load(ordering: .sequentiallyConsistent) <= now {
                 load.stop(.deadline)
             } else if !load.isSuspended, load.idleDeadline.load(ordering: .relaxed) <= now {
                 // A load that is not parked has received bytes and waits for a thread, which is not the peer's silence.

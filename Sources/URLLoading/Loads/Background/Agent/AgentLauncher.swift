@@ -12,7 +12,9 @@ package enum AgentLauncher {
         let user = LocalPeer.ownUser
         var path = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
         let count = readlink("/proc/self/exe", &path, Int(PATH_MAX))
-        let program = count > 0 ? String(decoding: path.prefix(count).map { UInt8(bitPattern: $0) }, as: UTF8.self) : ""
+        // C's char is signed on x86-64 and unsigned on aarch64.
+        let bytes = path.prefix(max(0, count)).map { UInt8(truncatingIfNeeded: $0) }
+        let program = String(decoding: bytes, as: UTF8.self)
         return LaunchPlan.Facts(
             environment: environment ?? ProgramEnvironment.all, user: user,
             userName: ProgramEnvironment.userName ?? String(user), programFolder: program.folder,
