@@ -90,7 +90,7 @@ func runBlock(_ blocks: [String: @Sendable () async throws -> Void]) async throw
     do {
         try await blocks[arguments[1]]!()
     } catch {
-        fputs("\(error)\n", stderr)
+        _ = "\(error)\n".withCString { write(STDERR_FILENO, $0, strlen($0)) }
         exit(1)
     }
 }

@@ -185,7 +185,7 @@ struct RecipesGuideTests {
                 _ in
                 calls.add()
                 // Every load has been sent with the old token.
-                try await arrived.wait { $0 == 20 }
+                try await arrived.wait { $0 >= 20 }
                 throw Refused()
             }
             let session = Session(configuration)
