@@ -55,3 +55,8 @@ extension WireViolation {
         WireViolation(.local, code, at: offset, section: section)
     }
 }
+
+extension [WireViolation] {
+    /// These and those of `others` that are not among them: the violations of one response are distinct.
+    func adding(_ others: [WireViolation]) -> [WireViolation] { self + others.filter { !contains($0) } }
+}

@@ -16,7 +16,12 @@ extension Session {
     ///   system's too.
     public nonisolated func reloadTLS(_ settings: Configuration.TLS? = nil) {
         core.pool.connector.secure.renew(settings)
+        core.pool.connector.issuers.removeAll()
         core.pool.closeIdle()
+        guard let settings, let cache = core.cache else { return }
+        var renewed = core.configuration
+        renewed.tls = settings
+        cache.renew(renewed)
     }
 }
 

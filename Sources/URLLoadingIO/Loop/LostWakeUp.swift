@@ -12,8 +12,8 @@ package enum LostWakeUp {
     /// Waits that are at least this long are looked at, in nanoseconds. Shorter ones may end by a timer on purpose
     /// (`ReceiveGathering`), and a peer's data may arrive at the same moment as the wake-up.
     static let leastWait: Int64 = 500_000_000
-    /// How long the polling thread may take to note data that has just arrived, in nanoseconds.
-    private static let mostDelay: Int64 = 50_000_000
+    /// How long the polling thread is given to ask the kernel twice, in nanoseconds.
+    private static let longestLook: Int64 = 2_000_000_000
 
     /// Called when a wait for input has ended that began at `start`.
     static func look(at slot: PollSlot, waitingSince start: Int64) {
@@ -23,10 +23,15 @@ package enum LostWakeUp {
 
     static func isLost(at slot: PollSlot, waitingSince start: Int64) -> Bool {
         let descriptor = slot.brief.descriptor.load(ordering: .acquiring)
-        guard descriptor >= 0, csys_now() - start >= leastWait else { return false }
-        let latest = csys_now() + mostDelay
-        while holdsUnnotedInput(slot, descriptor) {
-            guard csys_now() < latest else { return true }
+        // On the polling thread itself nothing could be noted meanwhile.
+        guard descriptor >= 0, csys_now() - start >= leastWait, !Poller.shared.isCurrentThread else { return false }
+        // Data that has just arrived is noted once the polling thread has asked the kernel.
+        let (turns, latest) = (Poller.shared.turns.load(ordering: .acquiring), csys_now() + longestLook)
+        while holdsUnnotedInput(slot, descriptor), csys_now() < latest {
+            if Poller.shared.turns.load(ordering: .acquiring) >= turns + 2 {
+                return holdsUnnotedInput(slot, descriptor)
+            }
+            Poller.shared.turn()
             csys_nap(1_000_000)
         }
         return false

@@ -240,6 +240,13 @@ package final class Poller: Sendable {
         wakeIfAsleep(beyond: moment)
     }
 
+    #if DEBUG
+    /// How often the thread has asked the kernel and passed on what it heard.
+    let turns = Atomic<Int>(0)
+    /// Lets the thread ask the kernel once more.
+    func turn() { csys_wake(wakeUpDescriptor) }
+    #endif
+
     private func wakeIfAsleep(beyond moment: Int64) {
         if moment < sleepsUntil.load(ordering: .acquiring) { csys_wake(wakeUpDescriptor) }
     }
@@ -270,6 +277,9 @@ package final class Poller: Sendable {
                 let heard = UnsafeMutableBufferPointer(rebasing: events[..<max(0, Int(count))])
                 if !ran, !heard.isEmpty, areGathering(heard) { csys_nap(Pace.gathering) }
                 dispatch(heard)
+                #if DEBUG
+                turns.add(1, ordering: .releasing)
+                #endif
                 now = csys_now()
                 // Jobs on this thread have the effect of a nap: events gather while they run.
                 guard !ran else { continue }

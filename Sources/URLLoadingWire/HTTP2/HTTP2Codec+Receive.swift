@@ -91,14 +91,18 @@ extension HTTP2Codec {
     }
 
     private func receivedHeaders(_ stream: Int32, isLast: Bool) {
-        guard section.stream == stream, streams[stream] != nil else { return }
+        guard section.stream == stream, let state = streams[stream] else { return }
         let section = section
         self.section = HTTP2Section()
         if let status = section.status {
             let head = HTTP1ResponseHead(
-                status: status, reason: "", version: .http2, headers: section.headers, violations: section.violations)
-            if status.kind == .informational { return receivedInformational(head, stream) }
-            streams[stream]?.hasHead = true
+                status: status, reason: "", version: .http2, headers: section.headers,
+                violations: state.violations.adding(section.violations))
+            if status.kind == .informational {
+                state.violations = head.violations
+                return receivedInformational(head, stream)
+            }
+            state.hasHead = true
             add(.response(stream, head))
             if isLast { end(stream, Headers()) }
         } else {

@@ -305,6 +305,8 @@ final class HTTP2StreamState {
     /// The size of the request's fields as defined in RFC 9113 §6.5.2.
     let sizeOfHead: Int
     var informationalCount = 0
+    /// What was tolerated of the interim responses: it counts for the final one behind them.
+    var violations: [WireViolation] = []
     var hasHead = false
     /// The receive window, and the largest one that the stream has had, once it was changed.
     var window: Int32?

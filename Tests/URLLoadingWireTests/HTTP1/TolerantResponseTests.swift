@@ -291,6 +291,9 @@ import Testing
                 == ["informational HTTP/1.1 10", "response HTTP/1.1 200 OK", "end []"].map { $0.prefix(24) })
         #expect(result.reuse == .never && result.violation == nil)
         #expect(try finalViolations(bytes(wire)) == [.bareLineFeed])
+        // Each once, although both heads have it.
+        let twice = wire.replacing("\r\n", with: "\n")
+        #expect(try finalViolations(bytes(twice)) == [.bareLineFeed])
         let upgrade = try client(true, .get, [.connection: "Upgrade", .upgrade: "websocket"])
         let switching = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
         #expect(

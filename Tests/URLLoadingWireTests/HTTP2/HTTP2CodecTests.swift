@@ -122,6 +122,27 @@ import Testing
         (settings + headers(ok) + frame(0, 9, 1, [2, 0x61, 0, 0]), ["1 HTTP/2 200 []", "1 end []", "body a"]),
     ]
 
+    @Test("What was tolerated of an interim response counts for the final one, once")
+    func interimViolations() throws {
+        let blank = Self.field("link", " </a>")
+        for (final, count) in [(Self.ok, 1), (Self.ok + blank, 1)] {
+            let codec = try HTTP2Codec(isTolerant: true)
+            let request = HTTP2Request(
+                method: .get, scheme: "https", authority: Array("example.org".utf8), path: Array("/".utf8),
+                headers: [:],
+                framing: .none)
+            _ = try codec.submit(request, hasBody: false)
+            var output: [UInt8] = []
+            codec.takeOutput(into: &output, upTo: .max)
+            let wire = Self.settings + Self.headers(Self.field(":status", "103") + blank) + Self.headers(final, 5)
+            _ = wire.withUnsafeBytes { codec.receive($0) }
+            let found = codec.takeEvents().compactMap { event -> Int? in
+                if case .response(_, let head) = event { head.violations.count } else { nil }
+            }
+            #expect(found == [count])
+        }
+    }
+
     @Test("Valid frames yield the same events, however they are cut", arguments: good.indices)
     func cuts(_ index: Int) throws {
         let (wire, lines) = Self.good[index]

@@ -138,7 +138,7 @@ final class Connector: Sendable {
 
     /// The fetch of issuers for a handshake with an origin; `nil` unless the session enables it.
     func fetch(for client: any ConnectionClient, _ access: NetworkAccess? = nil) -> IssuerFetch? {
-        guard configuration.tls.fetchesMissingIssuers else { return nil }
+        guard secure.settings.fetchesMissingIssuers else { return nil }
         return IssuerFetch(self, client, access ?? NetworkAccess(configuration))
     }
 

@@ -110,7 +110,8 @@ final class IssuerFetch: Sendable {
     }
 
     private func answer(_ target: Target, through chain: ProxyChain) async throws(LoadError) -> Answer {
-        let forwarder = Route(origin: target.origin, proxyChain: chain).forwarder
+        let isMoved = connector.configuration.addressOverrides.moves(target.origin)
+        let forwarder = Route(origin: target.origin, proxyChain: chain, isMoved: isMoved).forwarder
         let request = ConnectionRequest(client: client, access: access)
         let transport = try await connector.transport(
             to: ConnectionTarget(

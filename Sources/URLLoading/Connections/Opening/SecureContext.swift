@@ -23,6 +23,9 @@ final class SecureContext: Sendable {
 
     init(_ settings: Configuration.TLS) { state = Lock(State(settings: settings)) }
 
+    /// The settings of later handshakes.
+    var settings: Configuration.TLS { state.withLock { $0.settings } }
+
     var generation: Int { renewals.load(ordering: .relaxed) }
 
     /// Replaces the settings for later handshakes; nil reads the same settings again.

@@ -151,9 +151,10 @@ extension CacheFetch {
 
     /// Updates or invalidates the stored response to GET by the answer to HEAD (RFC 9111 §4.3.5).
     private func headed(_ exchange: any NetworkExchange, _ stored: StoredResponse) -> any Exchange {
-        guard let head = exchange.head, head.status == .ok, !query.isConditional, !exchange.isForced else {
-            return exchange
-        }
+        // A head with faults may lack a field that could not be read.
+        guard let head = exchange.head, head.status == .ok, !query.isConditional, !exchange.isForced,
+            head.violations.isEmpty
+        else { return exchange }
         let length = head.headers[.contentLength]
         let isSame =
             isServer(of: stored, exchange) && stored.canBeUpdated(by: head)

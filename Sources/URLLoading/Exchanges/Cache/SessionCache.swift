@@ -14,7 +14,8 @@ final class SessionCache: Sendable {
     let maximumEntrySize: Int
     let coalescesIdenticalRequests: Bool
     /// A digest of the TLS checks that servers must pass (`CacheOwner.trust`).
-    let trust: String?
+    var trust: String? { checks.withLock { $0 } }
+    private let checks: Lock<String?>
     private let clock: (@Sendable () -> Double)?
     private let refreshing = Lock(Set<CacheKey>())
     private let fetches = Lock([SharedFetch.Question: SharedFetch]())
@@ -42,7 +43,7 @@ final class SessionCache: Sendable {
 
     private init(_ foreign: any ForeignCache, _ configuration: Configuration) {
         storage = ForeignStorage(foreign, Request(url: URL(filePath: "/")), nil, CacheRemovals())
-        trust = CacheOwner.trust(configuration)
+        checks = Lock(CacheOwner.trust(configuration))
         maximumEntrySize = foreign.largestEntry
         (isOwn, coalescesIdenticalRequests, clock, self.foreign) = (false, false, configuration.wallClock, foreign)
     }
@@ -51,7 +52,8 @@ final class SessionCache: Sendable {
     init(of other: SessionCache, _ storage: ForeignStorage) {
         self.storage = storage
         (maximumEntrySize, isOwn, coalescesIdenticalRequests) = (other.maximumEntrySize, false, false)
-        (clock, trust, foreign) = (other.clock, other.trust, nil)
+        checks = Lock(other.trust)
+        (clock, foreign) = (other.clock, nil)
     }
 
     private init(_ cache: ResponseCache, isOwn: Bool, _ configuration: Configuration) {
@@ -63,8 +65,11 @@ final class SessionCache: Sendable {
         self.isOwn = isOwn
         coalescesIdenticalRequests = configuration.coalescesIdenticalRequests
         clock = configuration.wallClock
-        trust = CacheOwner.trust(configuration)
+        checks = Lock(CacheOwner.trust(configuration))
     }
+
+    /// Applies the TLS checks of other settings to later loads: they use and store what was stored under these.
+    func renew(_ configuration: Configuration) { checks.withLock { $0 = CacheOwner.trust(configuration) } }
 
     /// Seconds since 1970.
     func now() -> Double { clock?() ?? Date().timeIntervalSince1970 }

@@ -130,6 +130,8 @@ extension HTTPExchange {
             return nil
         }
         try await drain()
+        // The connection of a response with faults carries nothing after it.
+        if let violation = head.violations.first { throw LoadError(violation, .waiting) }
         guard connection.isReusable else {
             throw .handshakeFailed("the server closed the connection during the authentication handshake")
         }
