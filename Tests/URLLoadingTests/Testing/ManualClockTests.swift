@@ -273,7 +273,8 @@ struct ManualClockTests {
             try await clock.untilSleeping()
             clock.advance(by: .seconds(1))
             let seen = try await seen(clock)
-            #expect(seen?.hasPrefix("0 tasks asleep and 1 woken") == true, "\(String(describing: seen))")
+            // It sleeps again only on this actor. Whether it is still woken or has left its sleep is up to other threads.
+            #expect(seen?.hasPrefix("0 tasks asleep") == true, "\(String(describing: seen))")
         }
         try await sleeper.value
         #expect(clock.elapsed == .seconds(3))
