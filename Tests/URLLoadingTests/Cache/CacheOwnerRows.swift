@@ -56,6 +56,24 @@ struct CacheOwnerRows {
         }
     }
 
+    @Test("what is stored after reloadTLS belongs to the new checks, and what was stored before is not used")
+    func reloaded() async throws {
+        try await withTrust { rig in
+            rig.origin.route("/*") { .ok($0.path, headers: [.cacheControl: "max-age=600"]) }
+            let cache = ResponseCache()
+            try await withSession(with(cache, rig.trusting)) { session in
+                try await session.expect(rig.origin.url("/a"), "/a")
+                var unchecked = rig.trusting.tls
+                unchecked.unsafelySkipsVerification = true
+                session.reloadTLS(unchecked)
+                for path in ["/a", "/b"] { try await session.expect(rig.origin.url(path), path) }
+                #expect(rig.origin.counts.requests == 3)
+            }
+            try await withSession(with(cache, rig.trusting)) { try await $0.expect(rig.origin.url("/b"), "/b") }
+            #expect(rig.origin.counts.requests == 4)
+        }
+    }
+
     @Test(
         "a session with a trust decision is not served responses of a server that it would refuse (security 72)"
     )

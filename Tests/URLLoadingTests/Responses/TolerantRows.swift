@@ -94,6 +94,37 @@ import URLLoadingWire
         }
     }
 
+    @Test("its connection becomes no stream") func noStream() async throws {
+        try await withHTTPTestServer { origin in
+            origin.route("/") { _ in .raw([.bytes(Array(Self.lineFeeds.utf8))]) }
+            try await withSession(.ephemeral) { session in
+                var decisions = Decisions()
+                decisions.response = Decision { _ in .becomeStream }
+                let task = session.dataTask(Request(url: origin.url()), decisions: decisions).resumed()
+                await expectFailure(.bareLineFeed) { try await task.value }
+            }
+        }
+    }
+
+    @Test("a HEAD with faults removes no stored response") func headRemovesNothing() async throws {
+        try await withHTTPTestServer { origin in
+            origin.route("/") { request in
+                request.method == .head
+                    ? .raw([.bytes(Array("HTTP/1.1 200 OK\nContent-Length: 9\n\n".utf8))])
+                    : .ok("kept", headers: [.cacheControl: "max-age=600", .etag: "\"a\""])
+            }
+            try await withSession(Configuration.ephemeral.with { $0.cache = ResponseCache(memoryCapacity: 1 << 20) }) {
+                session in
+                try await session.expect(origin.url(), "kept")
+                var head = Request(url: origin.url(), method: .head)
+                head.cachePolicy = .reload
+                _ = try await session.data(for: head)
+                try await session.expect(origin.url(), "kept")
+                #expect(origin.requests.map(\.method) == [.get, .head])
+            }
+        }
+    }
+
     @Test("neither a WebSocket nor a tunnel begins with it") func noUpgrade() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in

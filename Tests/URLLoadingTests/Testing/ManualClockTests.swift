@@ -273,7 +273,7 @@ struct ManualClockTests {
             try await clock.untilSleeping()
             clock.advance(by: .seconds(1))
             let seen = try await seen(clock)
-            // It sleeps again only on this actor. Whether it is still woken or has left its sleep is up to other threads.
+            // The sleeper sleeps again only on this actor; it may leave its sleep on another thread.
             #expect(seen?.hasPrefix("0 tasks asleep") == true, "\(String(describing: seen))")
         }
         try await sleeper.value

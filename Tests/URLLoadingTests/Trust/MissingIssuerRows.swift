@@ -133,6 +133,22 @@ struct MissingIssuerRows {
         }
     }
 
+    @Test("reloadTLS forgets the issuers, and may be what enables the fetch")
+    func reloaded() async throws {
+        try await Self.with(2) { rig in
+            var configuration = rig.configuration
+            configuration.tls.fetchesMissingIssuers = false
+            try await withSession(configuration) { session in
+                await expectFailure(.certificateUntrusted) { try await session.data(from: rig.origin.url()) }
+                for _ in 0..<2 {
+                    session.reloadTLS(rig.configuration.tls)
+                    try await session.expect(rig.origin.url(), "hello")
+                }
+            }
+            #expect(rig.fetches == ["/2", "/1", "/2", "/1"])
+        }
+    }
+
     @Test("a request for an issuer has no cookies and no credentials")
     func fields() async throws {
         try await Self.with { rig in

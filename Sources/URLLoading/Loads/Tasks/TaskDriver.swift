@@ -143,8 +143,8 @@ final class TaskDriver: LoadListener, StopListener {
         #if DEBUG
         if state.withLock({ $0.isBegun }), context.handle.stopReason == nil {
             DebugNote.write(
-                "task \(context.emitter?.identity.id ?? 0) \(original.url.withoutSecrets) was cancelled, because its last "
-                    + "reference was released: keep the task until it is complete, or cancel it")
+                "task \(context.emitter?.identity.id ?? 0) \(original.url.withoutSecrets) was cancelled, because its "
+                    + "last reference was released: keep the task until it is complete, or cancel it")
         }
         #endif
         stop(.cancelled)

@@ -19,8 +19,8 @@ final class UnresumedNote: TimerTarget {
     func timerFired(now: Int64) {
         guard let load, !load.state.withLock({ $0.isBegun }) else { return }
         DebugNote.write(
-            "task \(load.context.emitter?.identity.id ?? 0) \(load.original.url.withoutSecrets) is awaited and was never "
-                + "resumed: a task is created suspended, so call resume()")
+            "task \(load.context.emitter?.identity.id ?? 0) \(load.original.url.withoutSecrets) is awaited and was "
+                + "never resumed: a task is created suspended, so call resume()")
     }
 }
 #endif

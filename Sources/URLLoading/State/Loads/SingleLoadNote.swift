@@ -17,8 +17,8 @@ enum SingleLoadNote {
             })
         else { return }
         DebugNote.write(
-            "\(limit) sessions have ended after one load each: keep one session, so that its loads share connections, the "
-                + "cache and cookies")
+            "\(limit) sessions have ended after one load each: keep one session, so that its loads share connections, "
+                + "the cache and cookies")
     }
 }
 #endif

@@ -24,8 +24,8 @@ final class UnansweredNote: TimerTarget {
     func timerFired(now: Int64) {
         guard !isAnswered.withLock({ $0 }) else { return }
         DebugNote.write(
-            "a decision about a \(question) has not answered for 10 s, and its load waits for it: return from the closure, "
-                + "or give it a deadline, Decision(timeout: .seconds(5), fallback: …)")
+            "a decision about a \(question) has not answered for 10 s, and its load waits for it: return from the "
+                + "closure, or give it a deadline, Decision(timeout: .seconds(5), fallback: …)")
     }
 }
 #endif
