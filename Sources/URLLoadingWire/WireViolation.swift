@@ -56,7 +56,26 @@ extension WireViolation {
     }
 }
 
-extension [WireViolation] {
-    /// These and those of `others` that are not among them: the violations of one response are distinct.
-    func adding(_ others: [WireViolation]) -> [WireViolation] { self + others.filter { !contains($0) } }
+/// The violations of one response, which are distinct. A reference that is null for almost all responses: a head is
+/// copied several times in each load, and a null reference is not counted.
+package struct WireViolations: Sendable, Equatable {
+    private final class List: Sendable {
+        let all: [WireViolation]
+        init(_ all: [WireViolation]) { self.all = all }
+    }
+    private var list: List?
+
+    package init(_ all: [WireViolation] = []) { list = all.isEmpty ? nil : List(all) }
+
+    package var all: [WireViolation] { list?.all ?? [] }
+    package var isEmpty: Bool { list == nil }
+
+    /// These and those of `others` that are not among them.
+    func adding(_ others: WireViolations) -> WireViolations {
+        guard !others.isEmpty else { return self }
+        let all = all
+        return WireViolations(all + others.all.filter { !all.contains($0) })
+    }
+
+    package static func == (a: WireViolations, b: WireViolations) -> Bool { a.all == b.all }
 }

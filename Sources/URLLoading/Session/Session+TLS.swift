@@ -15,13 +15,13 @@ extension Session {
     /// - Parameter settings: the new settings; `nil` keeps the current ones. Roots are read again in both cases, the
     ///   system's too.
     public nonisolated func reloadTLS(_ settings: Configuration.TLS? = nil) {
-        core.pool.connector.secure.renew(settings)
+        let number = core.pool.connector.secure.renew(settings)
         core.pool.connector.issuers.removeAll()
         core.pool.closeIdle()
         guard let settings, let cache = core.cache else { return }
         var renewed = core.configuration
         renewed.tls = settings
-        cache.renew(renewed)
+        cache.renew(renewed, number)
     }
 }
 

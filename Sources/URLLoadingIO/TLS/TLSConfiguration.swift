@@ -63,6 +63,9 @@ package struct TLSConfiguration: Sendable, Hashable {
     /// Whether a handshake with an origin pauses for an issuer that the server did not send (`TLSQuestion.issuer`).
     package var fetchesMissingIssuers = false
 
+    /// A number that the caller gives the settings; connections tell it (`TLSTransport.settingsNumber`).
+    package var number = 0
+
     package init() {}
 
     /// Returns all pins for a peer; `nil` if it is not pinned. A matching rule without pins accepts no certificate.

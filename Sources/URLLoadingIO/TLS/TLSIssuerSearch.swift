@@ -100,10 +100,20 @@ extension CertificateFacts {
         read { X509_NAME_cmp(X509_get_subject_name($0), X509_get_issuer_name($0)) == 0 }
     }
 
-    /// Whether this certificate is another one's issuer, by its name and key identifier; its signature is not checked.
-    func isIssuer(of other: CertificateFacts) -> Bool {
+    /// Whether this certificate is another one's issuer: by its name and key identifier, by the other's signature, and
+    /// by its dates.
+    package func isIssuer(of other: CertificateFacts) -> Bool {
         guard other != self else { return false }
-        return read { own in other.read { X509_check_issued(own, $0) == X509_V_OK } }
+        ERR_clear_error()
+        defer { ERR_clear_error() }
+        return read { own in
+            guard X509_cmp_current_time(X509_get0_notBefore(own)) < 0,
+                X509_cmp_current_time(X509_get0_notAfter(own)) > 0
+            else { return false }
+            return other.read { issued in
+                X509_check_issued(own, issued) == X509_V_OK && X509_verify(issued, X509_get0_pubkey(own)) == 1
+            }
+        }
     }
 
     private static func issuerLocations(_ certificate: OpaquePointer) -> [String] {

@@ -37,7 +37,7 @@ package final class TLSTransport: Transport, @unchecked Sendable {
 
     /// What is accepted of the peer beyond the configuration; `nil` for nothing, and for servers.
     package let concessions: TLSConcessions?
-    private let limits: TLSLimits?
+    let limits: TLSLimits?
 
     private enum Side {
         case client(TLSContext, TLSPeer, TLSSessionCache.Key, offersSession: Bool)
@@ -155,6 +155,18 @@ package final class TLSTransport: Transport, @unchecked Sendable {
     }
     /// True if the peer is trusted by a decision alone.
     package var isForced: Bool { forced.load(ordering: .relaxed) }
+    /// Whether the peer's certificate was verified, and no decision overrode the result.
+    package var isProven: Bool {
+        if case .client(let context, _, _, _) = side {
+            context.configuration.verification == .full && !isForced
+        } else {
+            false
+        }
+    }
+    /// `TLSConfiguration.number` of a client.
+    package var settingsNumber: Int? {
+        if case .client(let context, _, _, _) = side { context.configuration.number } else { nil }
+    }
     private let forced = Atomic<Bool>(false)
 
     /// Supplies the client certificate; `nil` presents none.

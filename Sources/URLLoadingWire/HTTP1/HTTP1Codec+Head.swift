@@ -101,8 +101,8 @@ extension HTTP1Codec {
             input, section: lineEnd + 2..<head.upperBound - 2, lines: lines, role: role, messageStart: head.lowerBound)
         let response = HTTP1ResponseHead(
             status: line.status, reason: line.reason, version: line.version, headers: fields.headers,
-            violations: repair.map { exchange.violations.adding($0.violations) } ?? exchange.violations)
-        if let violation = response.violations.first, line.status.code == 101 || endsInTunnel(line.status) {
+            violations: repair.map { exchange.violations.adding(WireViolations($0.violations)) } ?? exchange.violations)
+        if let violation = response.violations.all.first, line.status.code == 101 || endsInTunnel(line.status) {
             throw violation
         }
         if line.status.code == 101 { return try receiveUpgrade(response) }

@@ -40,10 +40,11 @@ package struct HTTP1ResponseHead: Sendable, Equatable {
     package var version: HTTPVersion
     package var headers: Headers
     /// The rules that the head breaks, and that were tolerated.
-    package var violations: [WireViolation]
+    package var violations: WireViolations
 
     package init(
-        status: Status, reason: String, version: HTTPVersion, headers: Headers, violations: [WireViolation] = []
+        status: Status, reason: String, version: HTTPVersion, headers: Headers,
+        violations: WireViolations = WireViolations()
     ) {
         self.status = status
         self.reason = reason

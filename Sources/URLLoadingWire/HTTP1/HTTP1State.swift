@@ -38,7 +38,7 @@ struct HTTP1Exchange: Sendable {
     var peerVersion = HTTPVersion.http11
     var informationalCount = 0
     /// The rules that interim responses break, and that were tolerated: they count for the final one.
-    var violations: [WireViolation] = []
+    var violations = WireViolations()
     /// The number of empty lines before a request.
     var emptyLineCount = 0
     /// The bytes that chunk extensions may still use in this body.

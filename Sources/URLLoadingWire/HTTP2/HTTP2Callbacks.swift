@@ -110,7 +110,7 @@ struct HTTP2Section {
     var status: Status?
     var headers = Headers()
     /// The rules that the section breaks, and that were tolerated.
-    var violations: [WireViolation] = []
+    var violations = WireViolations()
     /// The size as defined in RFC 9113 §6.5.2.
     var size = 0
 

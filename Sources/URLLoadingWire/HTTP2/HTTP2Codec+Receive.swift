@@ -28,7 +28,7 @@ extension HTTP2Codec {
     /// Returns a value without the blanks around it, which are noted.
     private func withoutBlanks(_ value: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
         guard value.first?.isBlank == true || value.last?.isBlank == true else { return value }
-        section.violations = [.remote(.http2MalformedMessage, "RFC 9113 8.2.1")]
+        section.violations = WireViolations([.remote(.http2MalformedMessage, "RFC 9113 8.2.1")])
         return UnsafeRawBufferPointer(rebasing: value[value.trimmed(0..<value.count)])
     }
 

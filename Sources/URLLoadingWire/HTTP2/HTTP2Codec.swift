@@ -306,7 +306,7 @@ final class HTTP2StreamState {
     let sizeOfHead: Int
     var informationalCount = 0
     /// What was tolerated of the interim responses: it counts for the final one behind them.
-    var violations: [WireViolation] = []
+    var violations = WireViolations()
     var hasHead = false
     /// The receive window, and the largest one that the stream has had, once it was changed.
     var window: Int32?

@@ -176,6 +176,26 @@ import URLLoadingWire
         }
     }
 
+    @Test func `a challenge with faults in its head ends the login, and the error names the rule`() async throws {
+        try await withHTTPTestServer { origin in
+            origin.route("/") { request in
+                guard let field = request.headers[.authorization], field.hasPrefix("NTLM TlRMTVNTUAABAAAA") else {
+                    return .status(.unauthorized, headers: [.wwwAuthenticate: "NTLM"])
+                }
+                let words = Base64.encode(NTLMVectorTests.challenge)
+                return .raw([
+                    .bytes(
+                        Array(
+                            "HTTP/1.1 401 Unauthorized\nWWW-Authenticate: NTLM \(words)\nContent-Length: 0\n\n".utf8))
+                ])
+            }
+            let session = Session(.ephemeral, decisions: .challenged(ChallengeLog()) { _ in .use(Self.ada) })
+            await expectFailure(.bareLineFeed, .remote) { try await session.data(from: origin.url()) }
+            #expect(origin.requests.count == 2, "the first without a login, and one message of it")
+            await expectEmpty(session)
+        }
+    }
+
     @Test func `Digest is preferred to NTLM, NTLM to Basic (security 65)`() async throws {
         let gate = NTLMGate(others: ["Basic realm=\"b\"", "Digest realm=\"d\", nonce=\"n\", qop=\"auth\""])
         try await withGate(gate) { origin in

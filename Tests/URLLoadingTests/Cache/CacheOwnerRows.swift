@@ -3,6 +3,7 @@
 import FoundationEssentials
 import Testing
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -71,6 +72,33 @@ struct CacheOwnerRows {
             }
             try await withSession(with(cache, rig.trusting)) { try await $0.expect(rig.origin.url("/b"), "/b") }
             #expect(rig.origin.counts.requests == 4)
+        }
+    }
+
+    @Test("an answer over a connection with other checks than those at the beginning of its load is not stored")
+    func reloadedMeanwhile() async throws {
+        try await withTrust { rig in
+            rig.origin.route("/") { _ in .ok("secret", headers: [.cacheControl: "max-age=600"]) }
+            let cache = ResponseCache()
+            let own = Held<Session?>(nil)
+            var unchecked = rig.trusting.tls
+            unchecked.unsafelySkipsVerification = true
+            let renewed = unchecked
+            // Asked before the connection is made, and after the cache.
+            let reloading = with(cache, rig.trusting).with {
+                $0.addressPolicy = AddressPolicy { _ in
+                    own.withLock { $0 }?.reloadTLS(renewed)
+                    return true
+                }
+            }
+            try await withSession(reloading) { session in
+                own.withLock { $0 = session }
+                defer { own.withLock { $0 = nil } }
+                try await session.expect(rig.origin.url(), "secret")
+            }
+            #expect(cache.memoryUsage == 0)
+            try await withSession(with(cache, rig.trusting)) { try await $0.expect(rig.origin.url(), "secret") }
+            #expect(rig.origin.counts.requests == 2)
         }
     }
 

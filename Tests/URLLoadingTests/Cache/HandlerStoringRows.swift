@@ -60,6 +60,28 @@ struct HandlerStoringRows {
         }
     }
 
+    @Test("a handler's response made of a body whose end no length proves is not stored, over http")
+    func mayBeCut() async throws {
+        try await withHTTPTestServer { origin in
+            origin.route("/") { request in
+                let head = "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nConnection: close\r\n"
+                let length = request.target.contains("length") ? "Content-Length: 4\r\n" : ""
+                return .raw([.bytes(Array("\(head)\(length)\r\npage".utf8))])
+            }
+            var configuration = Configuration.ephemeral
+            let cache = ResponseCache()
+            configuration.cache = cache
+            configuration.handlers = [Passing()]
+            try await withSession(configuration) { session in
+                for query in ["", "?length"] {
+                    try await session.expect(origin.url("/" + query), "page")
+                    let isKept = cache.cachedResponse(for: Request(url: origin.url("/" + query))) != nil
+                    #expect(isKept == !query.isEmpty)
+                }
+            }
+        }
+    }
+
     @Test("a handler's response obtained with a session's login is served to that session only (security 72)")
     func owners() async throws {
         try await withHTTPTestServer { origin in

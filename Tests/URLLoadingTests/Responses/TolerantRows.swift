@@ -125,6 +125,66 @@ import URLLoadingWire
         }
     }
 
+    private static func raw(_ text: String) -> HTTPTestServer.Response { .raw([.bytes(Array(text.utf8))]) }
+
+    @Test("a 304 with faults is told with the stored body, and changes nothing that is stored")
+    func notModified() async throws {
+        try await withCacheRig { rig in
+            rig.origin.route("/") { request in
+                request.headers.contains(.ifNoneMatch)
+                    ? Self.raw("HTTP/1.1 304 Not Modified\nCache-Control: max-age=600\nX-New: 1\n\n")
+                    : .ok("kept", headers: [.cacheControl: "max-age=60", .etag: "\"a\""])
+            }
+            _ = try await rig.get()
+            rig.clock.advance(100)
+            for requests in 2...3 {
+                let (data, response) = try await rig.session.data(from: rig.origin.url())
+                #expect(data == Data("kept".utf8) && response.http?.headers["X-New"] == "1")
+                #expect(response.http?.violations.map(\.code) == [.bareLineFeed])
+                #expect(rig.requests == requests)
+            }
+            #expect(rig.cache.cachedResponse(for: Request(url: rig.origin.url()))?.data == Data("kept".utf8))
+        }
+    }
+
+    @Test("a 304 of another representation, or a part, removes no stored response if it has faults")
+    func removesNothing() async throws {
+        try await withCacheRig { rig in
+            rig.origin.route("/") { request in
+                request.headers.contains(.ifNoneMatch)
+                    ? Self.raw("HTTP/1.1 304 Not Modified\nETag: \"b\"\n\n")
+                    : request.headers["X"] == "first"
+                        ? .ok("kept", headers: [.cacheControl: "max-age=60", .etag: "\"a\""])
+                        : Self.raw("HTTP/1.1 200 OK\nContent-Length: 3\n\nnew")
+            }
+            _ = try await rig.get { $0.headers["X"] = "first" }
+            rig.clock.advance(100)
+            try await rig.expect("/", "200 new -", requests: 3)
+            #expect(rig.cache.cachedResponse(for: Request(url: rig.origin.url()))?.data == Data("kept".utf8))
+        }
+        try await withCacheRig { rig in
+            rig.origin.route("/") { request in
+                switch request.headers[.range] {
+                case "bytes=0-1":
+                    .init(
+                        status: .partialContent,
+                        headers: [.contentRange: "bytes 0-1/4", .etag: "\"a\"", .cacheControl: "max-age=60"],
+                        body: .bytes(Array("he".utf8)))
+                case "bytes=2-":
+                    Self.raw(
+                        "HTTP/1.1 206 Partial Content\nContent-Range: bytes 2-3/4\nETag: \"a\"\n"
+                            + "Content-Length: 2\n\nre")
+                default: Self.raw("HTTP/1.1 200 OK\nContent-Length: 3\n\nnew")
+                }
+            }
+            _ = try await rig.get { $0.headers[.range] = "bytes=0-1" }
+            let usage = rig.cache.memoryUsage
+            #expect(usage > 0)
+            try await rig.expect("/", "200 new -", requests: 3)
+            #expect(rig.cache.memoryUsage == usage)
+        }
+    }
+
     @Test("neither a WebSocket nor a tunnel begins with it") func noUpgrade() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in

@@ -85,6 +85,23 @@ struct HSTSRows {
         }
     }
 
+    @Test("a policy counts by the checks of the connection that it came over, also after reloadTLS")
+    func reloaded() async throws {
+        try await withSecureOrigin { origin, configuration in
+            origin.route("/") { _ in .ok("secure", headers: Self.field) }
+            var unchecked = configuration.tls
+            unchecked.unsafelySkipsVerification = true
+            try await withSession(configuration) { session in
+                session.reloadTLS(unchecked)
+                try await session.expect(origin.url(), "secure")
+                #expect(session.hsts?.all.isEmpty == true)
+                session.reloadTLS(configuration.tls)
+                try await session.expect(origin.url(), "secure")
+                #expect(session.hsts?.all.map(\.name) == ["localhost"])
+            }
+        }
+    }
+
     @Test("nothing is noted over a connection that a decision alone trusts, also when it is used again (RFC 6797 8.1)")
     func forced() async throws {
         try await withTrust { rig in

@@ -44,6 +44,20 @@ struct ConcessionRows {
         }
     }
 
+    @Test("a server that resets the connection at the hello may have no TLS 1.2, and the error says so")
+    func resetAtHello() async throws {
+        try await withSecureOrigin { origin, configuration in
+            origin.inject(.init(.handshake, .reset), onConnection: 1)
+            try await withSession(configuration) { session in
+                let error = await failure(.connectionLost, .remote, .securing) {
+                    try await session.data(from: origin.url())
+                }
+                #expect(error?.tlsRemedies == [.minimumVersion, .minimumStrength])
+                #expect(error?.description.contains("tls.unsafeConcessions with minimumVersion .tls10") == true)
+            }
+        }
+    }
+
     @Test("a conceded version is used, and the metrics say so", arguments: [Version.tls10, .tls11])
     func conceded(_ version: Version) async throws {
         try await withSecureOrigin(server: { ($0.minimumVersion, $0.maximumVersion) = (.tls10, version) }) {

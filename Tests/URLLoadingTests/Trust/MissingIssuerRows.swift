@@ -242,11 +242,13 @@ struct MissingIssuerRows {
             let other = try TestCertificateAuthority(commonName: "Test root").intermediate(commonName: "Authority 1")
             let der = [UInt8](try #require(Certificate(pem: other.pem)).der)
             rig.library.route("/1") { _ in .ok(.bytes(der)) }
+            try await Self.expectRefusal(rig, "is not the issuer's of CN=test")
+            // It is not remembered either: once the address has the issuer's certificate, that one is used.
             try await withSession(rig.configuration) { session in
-                let error = await #expect(throws: LoadError.self) { try await session.data(from: rig.origin.url()) }
-                #expect(
-                    [.certificateUntrusted, .certificateSignatureInvalid].contains(error?.reason),
-                    "\(String(describing: error))")
+                await expectFailure(.certificateUntrusted) { try await session.data(from: rig.origin.url()) }
+                let issuer = rig.issuers[0]
+                rig.library.route("/1") { _ in .ok(.bytes(issuer)) }
+                try await session.expect(rig.origin.url(), "hello")
             }
         }
     }
@@ -294,6 +296,23 @@ struct MissingIssuerRows {
                 #expect(rig.fetches == ["/1"])
                 #expect(proxy.connections == 2, "one tunnel, and one request that was forwarded")
             }
+        }
+    }
+
+    @Test("address overrides hold for the issuer's address, also behind a proxy, which then opens a tunnel")
+    func overridden() async throws {
+        try await Self.with(at: { _, _ in "http://ca.test/1" }) { rig in
+            var configuration = rig.configuration
+            configuration.addressOverrides = [
+                try .connect("ca.test", port: 80, to: "127.0.0.1", onPort: rig.library.port)
+            ]
+            try await withSession(configuration) { try await $0.expect(rig.origin.url(), "hello") }
+            try await withTestProxy { proxy in
+                configuration.proxyPolicy = .fixed([try proxy.address()])
+                try await withSession(configuration) { try await $0.expect(rig.origin.url(), "hello") }
+                #expect(proxy.requests.map(\.target).contains("127.0.0.1:\(rig.library.port)"))
+            }
+            #expect(rig.fetches == ["/1", "/1"] && rig.library.requests.allSatisfy { $0.headers[.host] == "ca.test" })
         }
     }
 
@@ -352,11 +371,18 @@ struct MissingIssuerRows {
 
     @Test("of many addresses, the oldest are forgotten")
     func memory() throws {
-        let pem = try TestCertificateAuthority(commonName: "A").pem
-        let certificate = try #require(Certificate(pem: pem))
-        let facts = try #require(CertificateFacts(der: [UInt8](certificate.der)))
+        let (first, other) = (
+            try TestCertificateAuthority(commonName: "A"), try TestCertificateAuthority(commonName: "A")
+        )
+        func facts(_ pem: [UInt8]) throws -> CertificateFacts {
+            let certificate = try #require(Certificate(pem: pem))
+            return try #require(CertificateFacts(der: [UInt8](certificate.der)))
+        }
+        let (issuer, leaf) = (try facts(first.pem), try facts(try first.issue().certificatePEM))
         let memory = IssuerMemory()
-        for number in 0...IssuerMemory.countLimit { memory.keep([facts], at: "\(number)") }
-        #expect(memory.certificates(at: "0") == nil && memory.certificates(at: "1") == [facts])
+        for number in 0...IssuerMemory.countLimit { memory.keep([issuer], at: "\(number)") }
+        #expect(memory.certificates(at: "0", of: leaf) == nil && memory.certificates(at: "1", of: leaf) == [issuer])
+        let stranger = try facts(try other.issue().certificatePEM)
+        #expect(memory.certificates(at: "1", of: stranger) == nil, "the same name, and another key")
     }
 }

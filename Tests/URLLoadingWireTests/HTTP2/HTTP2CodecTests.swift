@@ -137,7 +137,7 @@ import Testing
             let wire = Self.settings + Self.headers(Self.field(":status", "103") + blank) + Self.headers(final, 5)
             _ = wire.withUnsafeBytes { codec.receive($0) }
             let found = codec.takeEvents().compactMap { event -> Int? in
-                if case .response(_, let head) = event { head.violations.count } else { nil }
+                if case .response(_, let head) = event { head.violations.all.count } else { nil }
             }
             #expect(found == [count])
         }

@@ -209,8 +209,8 @@ final class HTTP1Connection: @unchecked Sendable {
         return event
     }
 
-    private func tap(_ violations: [WireViolation]) {
-        for violation in violations { tap?(.tolerated(violation, connection: identifier)) }
+    private func tap(_ violations: WireViolations) {
+        for violation in violations.all { tap?(.tolerated(violation, connection: identifier)) }
     }
 
     private func nextEvent() throws(LoadError) -> HTTP1Event? {

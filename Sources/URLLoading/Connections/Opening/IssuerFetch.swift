@@ -35,7 +35,7 @@ final class IssuerFetch: Sendable {
         let attempt = TimedAttempt(handle, timeout: Self.secondsLimit * 1_000_000_000)
         var words: [String] = []
         for location in missing.locations where words.count < Self.locationLimit {
-            if let known = connector.issuers.certificates(at: location) {
+            if let known = connector.issuers.certificates(at: location, of: missing.certificate) {
                 return .certificates(known, from: location)
             }
             do throws(LoadError) {
@@ -45,7 +45,9 @@ final class IssuerFetch: Sendable {
                         words.append("\(location) is neither a certificate in DER nor PKCS#7")
                         continue
                     }
-                    connector.issuers.keep(found, at: location)
+                    if found.contains(where: { $0.isIssuer(of: missing.certificate) }) {
+                        connector.issuers.keep(found, at: location)
+                    }
                     return .certificates(found, from: location)
                 case .refused(let reason): words.append("\(location): \(reason)")
                 }
@@ -257,11 +259,14 @@ final class IssuerMemory: Sendable {
     }
     private let state = Lock(State())
 
-    func certificates(at location: String) -> [CertificateFacts]? {
-        state.withLock { $0.entries[location]?.certificates }
+    /// Returns the certificates of an address, if the certificate's issuer is still among them: the address may have
+    /// another one today.
+    func certificates(at location: String, of issued: CertificateFacts) -> [CertificateFacts]? {
+        guard let known = state.withLock({ $0.entries[location]?.certificates }) else { return nil }
+        return known.contains { $0.isIssuer(of: issued) } ? known : nil
     }
 
-    /// Keeps certificates; the oldest entry gives way.
+    /// Keeps certificates that have proven to be an issuer's; the oldest entry gives way.
     func keep(_ certificates: [CertificateFacts], at location: String) {
         state.withLock { state in
             state.number += 1

@@ -11,6 +11,8 @@ import URLLoadingWire
 final class SecureContext: Sendable {
     private struct State: Sendable {
         var settings: Configuration.TLS
+        /// Counts the settings: 0 for the first ones.
+        var number = 0
         var prepared: Prepared?
     }
     private struct Prepared: Sendable {
@@ -29,13 +31,19 @@ final class SecureContext: Sendable {
     var generation: Int { renewals.load(ordering: .relaxed) }
 
     /// Replaces the settings for later handshakes; nil reads the same settings again.
-    func renew(_ settings: Configuration.TLS?) {
+    /// - Returns: the number of the settings, which each connection made with them has (`TLSTransport.checks`).
+    func renew(_ settings: Configuration.TLS?) -> Int {
         TLSContext.forgetSystemRoots()
-        state.withLock {
-            if let settings { $0.settings = settings }
+        let number = state.withLock {
+            if let settings {
+                $0.settings = settings
+                $0.number += 1
+            }
             $0.prepared = nil
+            return $0.number
         }
         renewals.add(1, ordering: .relaxed)
+        return number
     }
 
     /// - Parameters:
@@ -124,7 +132,9 @@ final class SecureContext: Sendable {
         -> TLSQuestion?
     {
         do throws(IOFailure) { return try await transport.handshakeUntilQuestion(handle) } catch {
-            throw LoadError(error)
+            let error = LoadError(error)
+            throw error.reason == .connectionLost
+                ? error.adding(transport.resetRemedies.map { LoadError.TLSRemedy($0) }) : error
         }
     }
 
@@ -136,7 +146,9 @@ final class SecureContext: Sendable {
                 if prepared.roots == roots { return prepared.context }
                 renewals.add(1, ordering: .relaxed)
             }
-            let made = Result { () throws(TLSFailure) in try TLSContext(TLSConfiguration(state.settings)) }
+            let made = Result { () throws(TLSFailure) in
+                try TLSContext(TLSConfiguration(state.settings, number: state.number))
+            }
             state.prepared = Prepared(context: made, roots: roots)
             return made
         }
@@ -151,8 +163,9 @@ extension Configuration.TLS {
 }
 
 extension TLSConfiguration {
-    fileprivate init(_ settings: Configuration.TLS) {
+    fileprivate init(_ settings: Configuration.TLS, number: Int) {
         self.init()
+        self.number = number
         minimumVersion = TLSVersion(settings.minimumVersion)
         maximumVersion = TLSVersion(settings.maximumVersion)
         verification = settings.unsafelySkipsVerification ? .unsafeNone : .full

@@ -29,18 +29,19 @@ extension CacheFetch {
             exchange.release()
             guard stored.canBeUpdated(by: head) else {
                 // The 304 refers to a representation that is not stored.
-                cache.storage.remove(stored)
+                if !provenance.isRepaired { cache.storage.remove(stored) }
                 return try await load(hop, shared)
             }
             // The updated response is not kept if only a decision trusts the server, or if the server's certificate
             // differs from that of the stored response. An answer to one owner changes nothing that is stored for other
-            // owners.
-            if !isSame { cache.storage.remove(stored) }
+            // owners, and one with faults changes nothing that is stored.
+            if !isSame, !provenance.isRepaired { cache.storage.remove(stored) }
             let updated = stored.updated(
                 by: head, from: provenance.source, requestTime: exchange.requestTime, responseTime: cache.now())
             let isKept = isSame && query.isForOwner(of: stored, provenance) && renew(stored, updated)
             shared?.settle(isKept ? .stored : .unstorable)
-            return serve(updated, body, besides: isKept ? nil : AnswerMarks(provenance, to: query))
+            return serve(
+                updated, body, besides: isKept ? nil : AnswerMarks(provenance, to: query), head.tolerated)
         }
         if head.status.isFailure, CachePlan.mayServeStale(stored, query, now: cache.now()) {
             exchange.release()
@@ -126,7 +127,7 @@ extension CacheFetch {
         }
         // The server has another state, or the parts cannot be combined: load the whole response.
         exchange.release()
-        cache.storage.remove(stored)
+        if head.tolerated.isEmpty { cache.storage.remove(stored) }
         return try await load(hop, shared)
     }
 
@@ -153,7 +154,7 @@ extension CacheFetch {
     private func headed(_ exchange: any NetworkExchange, _ stored: StoredResponse) -> any Exchange {
         // A head with faults may lack a field that could not be read.
         guard let head = exchange.head, head.status == .ok, !query.isConditional, !exchange.isForced,
-            head.violations.isEmpty
+            head.tolerated.isEmpty
         else { return exchange }
         let length = head.headers[.contentLength]
         let isSame =

@@ -168,14 +168,6 @@ struct CacheFetch: Sendable {
         tee(exchange, removals, shared) ?? exchange
     }
 
-    /// Whether a body might be truncated without a sign of it: it ends with a connection that has no TLS, or whose end
-    /// without close_notify is conceded. A stored part would be served as the whole while it is fresh (RFC 9112 §8).
-    private func mayBeCut(_ head: HTTPHead, _ exchange: any NetworkExchange) -> Bool {
-        exchange.expectedLength == nil && head.version.major == 1
-            && (key.text.hasPrefix("http:") || exchange.tls?.concessions?.allowsMissingCloseNotify == true)
-            && !head.headers.contains(.contentLength) && !head.headers.contains(.transferEncoding)
-    }
-
     /// The digest of the certificate by which an https server was trusted; nil for http.
     func server(of exchange: any NetworkExchange) -> String? {
         key.text.hasPrefix("https:") ? exchange.serverDigest : nil
@@ -191,12 +183,12 @@ struct CacheFetch: Sendable {
     @inline(never)
     private func tee(_ exchange: any NetworkExchange, _ removals: Int, _ shared: SharedFetch?) -> CacheTee? {
         // Do not store the response if its key was invalidated while it was in flight.
-        guard let head = exchange.head, !exchange.isForced, !mayBeCut(head, exchange),
-            removals == cache.storage.removals.count(key)
-        else { return nil }
+        guard let head = exchange.head, removals == cache.storage.removals.count(key) else { return nil }
+        let provenance = exchange.provenance
+        guard !provenance.isForced, !query.mayBeCut(provenance) else { return nil }
         let facts = StoringPlan.Facts(
             requestTime: exchange.requestTime, responseTime: cache.now(), isDecoded: exchange.isDecoding,
-            provenance: exchange.provenance)
+            provenance: provenance)
         guard let stored = StoringPlan.make(query, key, head, facts) else {
             // A new `no-store` also ends the use of what is stored.
             if head.status == .ok, !query.isConditional, CacheControl(head.headers).flags.contains(.noStore) {
@@ -264,8 +256,13 @@ struct CacheFetch: Sendable {
     // MARK: Serving
 
     /// Serves a stored response, or the requested part of it.
-    /// - Parameter newer: the owner of an answer that updated the fields, if that owner may be another.
-    func serve(_ stored: StoredResponse, _ body: any StoredBody, besides newer: AnswerMarks? = nil) -> CachedExchange {
+    /// - Parameters:
+    ///   - newer: the owner of an answer that updated the fields, if that owner may be another.
+    ///   - violations: the faults of that answer.
+    func serve(
+        _ stored: StoredResponse, _ body: any StoredBody, besides newer: AnswerMarks? = nil,
+        _ violations: WireViolations = WireViolations()
+    ) -> CachedExchange {
         var headers = stored.headers
         // RFC 9111 §5.1: replaces the Age values of other caches.
         let age = min(stored.knownRules.age(cache.now()), Double(CacheControl.maximumSeconds))
@@ -274,20 +271,22 @@ struct CacheFetch: Sendable {
             CachedExchange(
                 .init(head: head, body: body, stored: stored, newer: newer, part: part), to: hop.request, for: load)
         }
-        if query.isHead { return exchange(HTTPHead(stored, headers), EmptyBody.shared, 0..<0) }
+        if query.isHead { return exchange(HTTPHead(stored, headers, violations), EmptyBody.shared, 0..<0) }
         guard hop.request.headers.contains(.range), let part = stored.part(hop.request.headers) else {
-            return exchange(HTTPHead(stored, headers), body, 0..<body.length)
+            return exchange(HTTPHead(stored, headers, violations), body, 0..<body.length)
         }
         // RFC 9110 §15.3.7.
         headers[.contentRange] = "\(ContentRange.part(part, of: body.length))"
         headers[.contentLength] = "\(part.count)"
-        return exchange(HTTPHead(status: .partialContent, version: stored.version, headers: headers), body, part)
+        let head = HTTPHead(
+            status: .partialContent, version: stored.version, headers: headers, tolerated: violations)
+        return exchange(head, body, part)
     }
 }
 
 extension HTTPHead {
-    init(_ stored: StoredResponse, _ headers: Headers) {
-        self.init(status: stored.status, version: stored.version, headers: headers)
+    init(_ stored: StoredResponse, _ headers: Headers, _ violations: WireViolations = WireViolations()) {
+        self.init(status: stored.status, version: stored.version, headers: headers, tolerated: violations)
     }
 }
 

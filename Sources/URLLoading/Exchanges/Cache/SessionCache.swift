@@ -13,9 +13,15 @@ final class SessionCache: Sendable {
     /// The largest body passed to a cache decision, in bytes.
     let maximumEntrySize: Int
     let coalescesIdenticalRequests: Bool
-    /// A digest of the TLS checks that servers must pass (`CacheOwner.trust`).
-    var trust: String? { checks.withLock { $0 } }
-    private let checks: Lock<String?>
+    /// The TLS checks that servers must pass.
+    var checks: Checks { currentChecks.withLock { $0 } }
+    private let currentChecks: Lock<Checks>
+    struct Checks: Sendable {
+        /// A digest of the settings (`CacheOwner.trust`); `nil` for the defaults.
+        var mark: String?
+        /// The number of the settings (`SecureContext`): a connection with another one stores nothing under this mark.
+        var number = 0
+    }
     private let clock: (@Sendable () -> Double)?
     private let refreshing = Lock(Set<CacheKey>())
     private let fetches = Lock([SharedFetch.Question: SharedFetch]())
@@ -43,7 +49,7 @@ final class SessionCache: Sendable {
 
     private init(_ foreign: any ForeignCache, _ configuration: Configuration) {
         storage = ForeignStorage(foreign, Request(url: URL(filePath: "/")), nil, CacheRemovals())
-        checks = Lock(CacheOwner.trust(configuration))
+        currentChecks = Lock(Checks(mark: CacheOwner.trust(configuration)))
         maximumEntrySize = foreign.largestEntry
         (isOwn, coalescesIdenticalRequests, clock, self.foreign) = (false, false, configuration.wallClock, foreign)
     }
@@ -52,7 +58,7 @@ final class SessionCache: Sendable {
     init(of other: SessionCache, _ storage: ForeignStorage) {
         self.storage = storage
         (maximumEntrySize, isOwn, coalescesIdenticalRequests) = (other.maximumEntrySize, false, false)
-        checks = Lock(other.trust)
+        currentChecks = Lock(other.checks)
         (clock, foreign) = (other.clock, nil)
     }
 
@@ -65,11 +71,14 @@ final class SessionCache: Sendable {
         self.isOwn = isOwn
         coalescesIdenticalRequests = configuration.coalescesIdenticalRequests
         clock = configuration.wallClock
-        checks = Lock(CacheOwner.trust(configuration))
+        currentChecks = Lock(Checks(mark: CacheOwner.trust(configuration)))
     }
 
     /// Applies the TLS checks of other settings to later loads: they use and store what was stored under these.
-    func renew(_ configuration: Configuration) { checks.withLock { $0 = CacheOwner.trust(configuration) } }
+    func renew(_ configuration: Configuration, _ number: Int) {
+        let renewed = Checks(mark: CacheOwner.trust(configuration), number: number)
+        currentChecks.withLock { if $0.number < number { $0 = renewed } }
+    }
 
     /// Seconds since 1970.
     func now() -> Double { clock?() ?? Date().timeIntervalSince1970 }

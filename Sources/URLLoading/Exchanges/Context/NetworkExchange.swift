@@ -76,7 +76,15 @@ extension NetworkExchange {
         let tls = tls
         return Provenance(
             carried: carried, hasCertificate: tls?.isIdentified ?? false, isForced: tls?.isForced ?? false,
+            settingsNumber: tls?.settingsNumber, bodyEnd: bodyEnd,
             server: tls?.peerDigest, source: source, isPrivatelyRouted: isPrivatelyRouted,
-            isRepaired: head?.violations.isEmpty == false)
+            isRepaired: head?.tolerated.isEmpty == false)
+    }
+
+    private var bodyEnd: Provenance.BodyEnd {
+        guard expectedLength == nil, let head, head.version.major == 1, !head.headers.contains(.contentLength),
+            !head.headers.contains(.transferEncoding)
+        else { return .marked }
+        return tls?.concessions?.allowsMissingCloseNotify == true ? .concededConnection : .connection
     }
 }

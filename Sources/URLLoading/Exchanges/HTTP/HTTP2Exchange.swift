@@ -162,8 +162,8 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
             .head("stream \(stream.number): \(line())", headers, isSent: isSent, connection: connection.identifier))
     }
 
-    private func tap(_ violations: [WireViolation]) {
-        for violation in violations { connection.tap?(.tolerated(violation, connection: connection.identifier)) }
+    private func tap(_ violations: WireViolations) {
+        for violation in violations.all { connection.tap?(.tolerated(violation, connection: connection.identifier)) }
     }
 
     @inline(never)

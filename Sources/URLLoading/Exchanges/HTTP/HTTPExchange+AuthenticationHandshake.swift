@@ -131,7 +131,7 @@ extension HTTPExchange {
         }
         try await drain()
         // The connection of a response with faults carries nothing after it.
-        if let violation = head.violations.first { throw LoadError(violation, .waiting) }
+        if let violation = head.violations.all.first { throw LoadError(violation, .waiting) }
         guard connection.isReusable else {
             throw .handshakeFailed("the server closed the connection during the authentication handshake")
         }

@@ -112,7 +112,7 @@ struct HTTPHandler: Sendable {
         load.core.cookies?.receive(head, to: request)
         load.core.strictTransport?.receive(
             head, from: request.destination,
-            isForced: exchange.isForced || !head.violations.isEmpty)
+            isProven: exchange.tls?.isProven == true && head.tolerated.isEmpty)
     }
 
     /// Prepares the request for one attempt: with a body that is opened anew, credentials and cookies. Returns without

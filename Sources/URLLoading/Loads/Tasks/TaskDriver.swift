@@ -233,7 +233,7 @@ final class TaskDriver: LoadListener, StopListener {
                 detail: "other loads share an HTTP/2 connection: HTTP/1.1 alone can become a stream")
         }
         // The connection of a response with faults carries nothing after it.
-        if let violation = exchange.head?.violations.first { throw LoadError(violation, .waiting) }
+        if let violation = exchange.head?.tolerated.all.first { throw LoadError(violation, .waiting) }
         guard download == nil, !exchange.isSending, state.withLock({ $0.becomeStream() }) else { throw .notAStream }
     }
 

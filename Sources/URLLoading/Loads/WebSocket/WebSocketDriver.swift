@@ -112,7 +112,7 @@ final class WebSocketDriver: LoadListener, StopListener, @unchecked Sendable {
                 .webSocketRefused, phase: .waiting, party: .remote, detail: "\(head.status)",
                 underlying: WebSocketRefusal(response: exchange.response))
         }
-        if let violation = head.violations.first { throw LoadError(violation, .waiting) }
+        if let violation = head.tolerated.all.first { throw LoadError(violation, .waiting) }
         let response = exchange.response
         guard let handshake = network.handshake else { throw LoadError(.notHTTP, phase: .waiting, party: .local) }
         let agreement: WebSocketHandshake.Agreement

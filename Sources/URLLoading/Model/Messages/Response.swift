@@ -83,18 +83,25 @@ public struct HTTPHead: Sendable {
     /// for violation in response.http?.violations ?? [] { print(violation) }
     /// // remote: bareLineFeed (RFC 9112 §2.2)
     /// ```
-    public let violations: [WireViolation]
+    public var violations: [WireViolation] { tolerated.all }
+    let tolerated: WireViolations
 
     /// Creates a head for responses that do not come from a server: stubs, handlers, tests.
     public init(status: Status, version: HTTPVersion = .http11, headers: Headers = Headers()) {
         self.status = status
         self.version = version
         self.headers = headers
-        violations = []
+        tolerated = WireViolations()
+    }
+
+    /// Creates a head made of a stored one.
+    /// - Parameter tolerated: the violations of the answer that confirmed it.
+    init(status: Status, version: HTTPVersion, headers: Headers, tolerated: WireViolations) {
+        (self.status, self.version, self.headers, self.tolerated) = (status, version, headers, tolerated)
     }
 
     init(_ head: HTTP1ResponseHead) {
         (status, version, headers) = (head.status, head.version, head.headers)
-        violations = head.violations
+        tolerated = head.violations
     }
 }

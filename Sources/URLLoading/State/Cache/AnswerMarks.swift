@@ -22,6 +22,9 @@ struct Provenance: Sendable {
     var hasCertificate = false
     /// The server is trusted only because a decision of the caller said so.
     var isForced = false
+    /// The number of the session's TLS settings that the connection was made with; `nil` without TLS.
+    var settingsNumber: Int?
+    var bodyEnd = BodyEnd.marked
     /// The digest of the server's certificate; `nil` without TLS.
     var server: String?
     var source = AnswerSource.unknown
@@ -29,6 +32,16 @@ struct Provenance: Sendable {
     var isPrivatelyRouted = false
     /// The response breaks rules, so another recipient may read it differently.
     var isRepaired = false
+
+    /// How the end of a body is known (RFC 9112 §6.3).
+    enum BodyEnd: Sendable {
+        /// By a length, the chunked coding or a frame; or the response has no body.
+        case marked
+        /// By the end of the connection.
+        case connection
+        /// By the end of the connection, with or without close_notify.
+        case concededConnection
+    }
 }
 
 /// The owner of an answer, in the marks that a stored response keeps (`CacheOwner`), and its source.
@@ -54,7 +67,7 @@ struct AnswerMarks: Sendable, Equatable {
     init(_ provenance: Provenance, to query: CacheQuery) {
         var varying: [String: String?] = [:]
         query.markOwn(&varying)
-        isStorable = !provenance.isForced && query.mark(&varying, provenance)
+        isStorable = !provenance.isForced && !query.mayBeCut(provenance) && query.mark(&varying, provenance)
         owner = varying.compactMapValues { $0 }
         source = provenance.source
     }

@@ -55,7 +55,9 @@ extension CacheQuery {
     /// Adds the marks of everything else that the request carried, of its server and of its route.
     /// - Returns: false if only this load may use the answer.
     func mark(_ varying: inout [String: String?], _ provenance: Provenance) -> Bool {
-        guard !provenance.isRepaired else { return false }
+        guard !provenance.isRepaired, provenance.settingsNumber ?? settingsNumber == settingsNumber else {
+            return false
+        }
         if let trust { varying[CacheOwner.trust] = .some(trust) }
         if let server = provenance.server, isSecure { varying[CacheOwner.server] = .some(server) }
         if provenance.isPrivatelyRouted {
@@ -84,6 +86,16 @@ extension CacheQuery {
         guard identity != nil, case .success(let destination) = request.destination, let user = destination.target.user
         else { return false }
         return credential.user != user || credential.password != destination.target.password ?? ""
+    }
+
+    /// Whether a body might be truncated without a sign of it: it ends with a connection that has no TLS, or whose end
+    /// without close_notify is conceded. A stored part would be served as the whole while it is fresh (RFC 9112 §8).
+    func mayBeCut(_ provenance: Provenance) -> Bool {
+        switch provenance.bodyEnd {
+        case .marked: false
+        case .connection: !isSecure
+        case .concededConnection: true
+        }
     }
 
     private var isSecure: Bool {

@@ -73,6 +73,8 @@ struct CacheQuery: Sendable {
     /// The store whose cookies may be added, and the TLS checks that the server must pass.
     var cookies: String?
     var trust: String?
+    /// The number of the TLS settings that `trust` is of.
+    var settingsNumber = 0
     /// The certificates of this server that the trust decision has accepted; `nil` without a decision, or if the
     /// request may not use the network.
     var acceptedCertificates: Set<String>?

@@ -43,7 +43,7 @@ extension StrictTransportRules {
         case .automatic: (store, isOwn) = (.shared, false)
         }
         self.init(
-            store: store, isOwn: isOwn, believesPolicies: !configuration.tls.unsafelySkipsVerification,
+            store: store, isOwn: isOwn,
             allowsUntrustedCertificates: settings.unsafelyAllowsUntrustedCertificates)
     }
 }

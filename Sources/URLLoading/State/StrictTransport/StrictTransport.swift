@@ -9,8 +9,6 @@ struct StrictTransportRules: Sendable {
     let store: HSTSStore
     /// The store was made for this session only.
     let isOwn: Bool
-    /// False if certificates are not verified: policies received without verification are not trustworthy.
-    let believesPolicies: Bool
     /// A decision may trust a certificate that fails its checks, which the policy forbids.
     let allowsUntrustedCertificates: Bool
 
@@ -39,9 +37,10 @@ struct StrictTransportRules: Sendable {
         (try? URIReference(url.absoluteString))?.securingHTTP.flatMap { URL(string: $0.absoluteString) }
     }
 
-    /// Stores the policy of a response, unless a decision forced the connection's trust (§8.1).
-    func receive(_ head: HTTPHead, from destination: Destination, isForced: Bool) {
-        guard believesPolicies, !isForced, destination.target.origin.isSecure,
+    /// Stores the policy of a response (§8.1).
+    /// - Parameter isProven: false if the certificate was not verified, or a decision forced its trust.
+    func receive(_ head: HTTPHead, from destination: Destination, isProven: Bool) {
+        guard isProven, destination.target.origin.isSecure,
             head.headers.contains(.strictTransportSecurity)
         else { return }
         store.receive(head.headers, from: destination.target.origin.host)
