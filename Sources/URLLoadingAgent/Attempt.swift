@@ -100,6 +100,7 @@ struct Attempt: Sendable {
         options.permissions = 0o600
         options.reservesSpace = true
         options.requiresSuccess = order.requiresSuccess
+        options.expectedDigest = order.digest.flatMap { try? BodyDigest($0) }
         let held = (transfer.progress.resumption ?? transfer.order.resumption).flatMap { try? ResumeToken($0) }
         let task =
             held.map { session.downloadTask(resuming: $0, request: request, options: options, decisions: decisions) }

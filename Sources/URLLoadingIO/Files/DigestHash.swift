@@ -2,9 +2,9 @@
 
 import URLLoadingCOpenSSL
 
-/// The hash functions of HTTP Digest authentication (RFC 7616 §3.2).
+/// The hash functions of HTTP Digest authentication (RFC 7616 §3.2) and of digest fields (RFC 9530 §5).
 package enum DigestHash: Sendable {
-    case md5, sha256, sha512_256
+    case md5, sha256, sha512_256, sha512
 
     /// Returns the SHA-1 of `bytes`, for the WebSocket handshake only (RFC 6455 §4.2.2); never use it for security.
     /// Empty where OpenSSL refuses SHA-1.
@@ -20,6 +20,7 @@ package enum DigestHash: Sendable {
         case .md5: EVP_md5()
         case .sha256: EVP_sha256()
         case .sha512_256: EVP_sha512_256()
+        case .sha512: EVP_sha512()
         }
     }
 
@@ -29,6 +30,11 @@ package enum DigestHash: Sendable {
         var running = Running(self)
         bytes.withUnsafeBytes { running.update($0) }
         return running.finish()
+    }
+
+    /// Returns bytes in lower-case hexadecimal digits.
+    package static func hexDigits(of bytes: [UInt8]) -> String {
+        bytes.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
     }
 
     /// Computes a hash of bytes that arrive in pieces.
@@ -52,11 +58,14 @@ package enum DigestHash: Sendable {
         }
 
         /// Returns the hash in lower-case hexadecimal digits; `nil` where OpenSSL refuses the algorithm. Call it once.
-        package mutating func finish() -> String? {
+        package mutating func finish() -> String? { finishBytes().map { DigestHash.hexDigits(of: $0) } }
+
+        /// Returns the hash; `nil` where OpenSSL refuses the algorithm. Call it once.
+        package mutating func finishBytes() -> [UInt8]? {
             var result = [UInt8](repeating: 0, count: Int(EVP_MAX_MD_SIZE))
             var count: UInt32 = 0
             guard let context, EVP_DigestFinal_ex(context, &result, &count) == 1 else { return nil }
-            return result[..<Int(count)].map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
+            return Array(result[..<Int(count)])
         }
     }
 }

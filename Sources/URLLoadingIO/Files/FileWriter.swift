@@ -359,6 +359,11 @@ extension FileWriter {
     /// Returns the first `count` bytes. Blocks.
     package func content(upTo count: Int) throws(IOFailure) -> [UInt8] { try file.bytes(count, from: 0) }
 
+    /// Returns `count` bytes from `offset`. Blocks.
+    package func bytes(_ count: Int, at offset: Int64) throws(IOFailure) -> [UInt8] {
+        try file.bytes(count, from: offset)
+    }
+
     package func write(_ bytes: [UInt8], at offset: Int64) throws(IOFailure) {
         let result = bytes.withUnsafeBytes { bytes in Result { () throws(IOFailure) in try write(bytes, at: offset) } }
         try result.get()

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Structured fields (RFC 9651), as far as resumable uploads use them: integers, booleans, and dictionaries of
-/// integers.
+/// Structured fields (RFC 9651), as far as resumable uploads and digests use them: integers, booleans, and dictionaries
+/// of integers or of byte sequences.
 ///
 /// ```swift
 /// StructuredField.integer("100")                              // Upload-Offset
 /// StructuredField.boolean("?1")                               // Upload-Complete
 /// StructuredField.integers("max-size=1000, max-age=3600")     // Upload-Limit
+/// StructuredField.byteSequences("sha-256=:AAEC:")              // Repr-Digest
 /// ```
 ///
 /// A field that violates the grammar is `nil` as a whole (RFC 9651 §4.2). Parameters, and members of other types, are
@@ -33,6 +34,17 @@ package enum StructuredField {
             if case .integer(let number) = $0 { number } else { nil }
         }
     }
+
+    /// Parses a dictionary and returns the members that are byte sequences, as ``integers(_:)`` does.
+    package static func byteSequences(_ text: String) -> [String: [UInt8]]? {
+        var scanner = StructuredFieldScanner(text)
+        return scanner.whole { $0.dictionary() }?.compactMapValues {
+            if case .bytes(let bytes) = $0 { bytes } else { nil }
+        }
+    }
+
+    /// Returns a byte sequence as sent.
+    package static func text(_ bytes: [UInt8]) -> String { ":\(Base64.encode(bytes)):" }
 
     /// Returns the integer as sent; `nil` beyond ``largestInteger``.
     package static func text(_ number: Int64) -> String? {

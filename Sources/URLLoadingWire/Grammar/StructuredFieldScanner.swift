@@ -7,6 +7,7 @@ struct StructuredFieldScanner {
     enum Item: Equatable {
         case integer(Int64)
         case boolean(Bool)
+        case bytes([UInt8])
         case other
     }
 
@@ -121,10 +122,15 @@ struct StructuredFieldScanner {
         return .other
     }
 
-    /// §4.2.7. The padding is not checked, because the value is not decoded.
+    /// §4.2.7: missing padding is added.
     private mutating func byteSequence() -> Item? {
-        rest = rest.dropFirst().drop { $0.isAlpha || $0.isDigit || "+/=".utf8.contains($0) }
-        return take(":") ? .other : nil
+        rest = rest.dropFirst()
+        let coded = rest.prefix { $0.isAlpha || $0.isDigit || "+/=".utf8.contains($0) }
+        rest = rest.dropFirst(coded.count)
+        guard take(":") else { return nil }
+        let text = String(decoding: coded, as: UTF8.self)
+        let padding = String(repeating: "=", count: (4 - coded.count % 4) % 4)
+        return Base64.decode(text + padding).map { .bytes($0) } ?? .other
     }
 
     /// §4.2.8.

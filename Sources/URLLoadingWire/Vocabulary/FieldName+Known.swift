@@ -105,6 +105,10 @@ extension FieldName {
     public static let secWebSocketProtocol = FieldName("Sec-WebSocket-Protocol")
     /// Sec-WebSocket-Version, RFC 6455 §11.3.5.
     public static let secWebSocketVersion = FieldName("Sec-WebSocket-Version")
+    /// Content-Digest, RFC 9530 §2.
+    public static let contentDigest = FieldName("Content-Digest")
+    /// Repr-Digest, RFC 9530 §3.
+    public static let reprDigest = FieldName("Repr-Digest")
     /// Server, RFC 9110 §10.2.4.
     public static let server = FieldName("Server")
     /// Set-Cookie, RFC 6265 §4.1.
@@ -125,6 +129,8 @@ extension FieldName {
     public static let vary = FieldName("Vary")
     /// Via, RFC 9110 §7.6.3.
     public static let via = FieldName("Via")
+    /// Want-Repr-Digest, RFC 9530 §4.
+    public static let wantReprDigest = FieldName("Want-Repr-Digest")
     /// Warning, RFC 9111 §5.5.
     public static let warning = FieldName("Warning")
     /// WWW-Authenticate, RFC 9110 §11.6.1.

@@ -78,4 +78,16 @@ import Testing
             StructuredField.text(StructuredField.largestInteger).flatMap(StructuredField.integer) == 999_999_999_999_999
         )
     }
+
+    @Test("a dictionary of byte sequences; missing padding is added (RFC 9651 4.2.7)") func byteSequences() {
+        #expect(
+            StructuredField.byteSequences("a=:aGk=:, b=:aGk:;x=1, c=1, d=::") == [
+                "a": [104, 105], "b": [104, 105], "d": [],
+            ])
+        #expect(StructuredField.byteSequences("a=:a:, b=:AA==:") == ["b": [0]], "one digit is no byte")
+        for bad in ["a=:aGk", "a=:a_k:", "=:aGk:"] {
+            #expect(StructuredField.byteSequences(bad) == nil, "\(bad)")
+        }
+        #expect(StructuredField.text([104, 105]) == ":aGk=:")
+    }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The steps of a response body between its source and its reader: digest proofs, content coding, pieces no larger than
+// The steps of a response body between its source and its reader: digests, content coding, pieces no larger than
 // the reader asks for, the byte count of the metrics. Exchanges of both versions of HTTP pull from their connection
 // through it; an ftp exchange and a stored response add what they have read.
 
@@ -12,6 +12,8 @@ struct BodyPipeline {
     private var decoding: BodyDecoding?
     /// The server's digest proofs, which are checked against the coded body.
     private var proofs: [DigestProof] = []
+    /// The check of the digests that the response states of the coded body (RFC 9530); `nil` without any.
+    private var check: DigestCheck?
     /// Bytes that the reader has not taken.
     private var pending = PendingChunk()
     /// True after the last piece, or after the end of the exchange.
@@ -22,6 +24,7 @@ struct BodyPipeline {
     var hasPending: Bool { pending.chunk != nil }
 
     mutating func prove(_ proof: DigestProof) { proofs.append(proof) }
+    mutating func check(_ check: DigestCheck?) { self.check = check }
 
     /// Begins to decode the content coding of a response, if it has one that is supported.
     mutating func decode(_ headers: Headers, _ limits: Configuration.Limits) throws(LoadError) {
@@ -76,6 +79,7 @@ struct BodyPipeline {
     private func proved(_ source: () throws(LoadError) -> BodyPiece?) throws(LoadError) -> BodyPiece? {
         let piece = try source()
         if !proofs.isEmpty { try proofs.process(piece) }
+        if let check { try check.process(piece) }
         return piece
     }
 

@@ -124,6 +124,7 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
             try body.decode(head.headers, owner.core.configuration.limits)
         }
         if !isDecoding { expectedLength = connection.expectedLength }
+        body.check(DigestCheck.ofContent(head, request.request.method))
         self.head = HTTPHead(head)
         if let proof = connection.proxyProof, head.status != .proxyAuthenticationRequired,
             try !proof.process(head.headers)

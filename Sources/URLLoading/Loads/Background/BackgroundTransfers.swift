@@ -159,6 +159,7 @@ extension TransferOrder {
         replaces = options.overwrites
         permissions = options.permissions
         requiresSuccess = options.requiresSuccess
+        digest = (options.expectedDigest ?? request.expectedDigest)?.description
         take(own, configuration)
     }
 

@@ -26,12 +26,17 @@ final class DownloadWork: Sendable {
         var offset: Int64 = 0
         /// The offset at which the body must end, if known.
         var end: Int64?
+        /// The digests that the file must have; `nil` without any.
+        var digests: DownloadDigests?
         /// The record for resume tokens; `nil` if the response cannot be resumed.
         var record: ResumeToken.Record?
         var response: Response?
         /// True once the response writes to the partial file or replaces it: the token that resumed it is then used up.
         var hasContent = false
         var complete: DownloadedFile?
+
+        /// The partial file is removed, and no token resumes it.
+        mutating func forgetContent() { (record, response) = (nil, nil) }
     }
     private let state: Lock<State>
 
@@ -100,9 +105,9 @@ final class DownloadWork: Sendable {
         case page
     }
 
-    private func opening(for response: Response) throws(LoadError) -> Opening {
+    private func opening(for response: Response, isDigestExpected: Bool) throws(LoadError) -> Opening {
         guard token != nil else {
-            if options.requiresSuccess { try response.requireSuccess() }
+            if options.requiresSuccess || isDigestExpected { try response.requireSuccess() }
             return .create
         }
         let (offset, known) = state.withLock { ($0.offset, $0.record) }
@@ -134,7 +139,8 @@ final class DownloadWork: Sendable {
             throw LoadError(
                 .cannotCreateFile, phase: .receiving, party: .local, detail: "the destination is not a file URL")
         }
-        let opening = try opening(for: response)
+        let digest = options.expectedDigest ?? request.expectedDigest
+        let opening = try opening(for: response, isDigestExpected: digest != nil)
         let held = state.withLock { $0.file }
         let folder = folders[0]
         let destination = options.destination?.path(percentEncoded: false)
@@ -177,6 +183,7 @@ final class DownloadWork: Sendable {
             state.response = response
             state.end = kept > 0 ? expected : nil
             state.hasContent = !isPage
+            state.digests = isPage ? nil : DownloadDigests(digest, part: kept > 0 ? response.http : nil)
             if kept == 0 {
                 state.record =
                     response.http.flatMap { Self.record(request, $0, expected) }
@@ -249,7 +256,7 @@ final class DownloadWork: Sendable {
     ///
     /// A cancellation waits for the current write, because the file must not change once another download resumes it.
     func receive(_ exchange: any Exchange, _ control: LoadHandle) async throws(LoadError) -> Saved {
-        let (held, offset, end) = state.withLock { ($0.file, $0.offset, $0.end) }
+        let (held, offset, end, digests) = state.withLock { ($0.file, $0.offset, $0.end, $0.digests) }
         guard let file = held else { return Saved(isEnd: true) }
         let saved = await BlockingThreads.files.call(.never) {
             [clock, most = options.maximumSize ?? .max] () -> Saved in
@@ -260,18 +267,20 @@ final class DownloadWork: Sendable {
                     switch try exchange.buffered(atMost: .max) {
                     case .chunk(let piece)?:
                         guard Int64(piece.count) <= (end ?? .max) - offset - Int64(saved.count) else {
-                            saved.isTooLong = true
+                            saved.isWorthless = true
                             saved.error = LoadError(
                                 .rangeNotSatisfiable, phase: .receiving, party: .remote,
                                 detail: "more bytes than its Content-Range says")
                             return saved
                         }
                         guard Int64(piece.count) <= most - offset - Int64(saved.count) else {
-                            saved.isTooLong = true
+                            saved.isWorthless = true
                             saved.error = .tooLarge(Int(most))
                             return saved
                         }
-                        try file.write(piece.storage.bytes(piece.range), at: offset + Int64(saved.count))
+                        let bytes = piece.storage.bytes(piece.range)
+                        try file.write(bytes, at: offset + Int64(saved.count))
+                        digests?.wrote(bytes, at: offset + Int64(saved.count))
                         saved.count += piece.count
                     case .end?:
                         saved.isEnd = true
@@ -284,6 +293,7 @@ final class DownloadWork: Sendable {
                     .cannotWriteFile, phase: .receiving, party: .system, detail: "\(file.path): \(error.words)")
             } catch {
                 saved.error = error as? LoadError
+                saved.isWorthless = saved.error?.reason == .digestMismatch
             }
             return saved
         }
@@ -298,20 +308,20 @@ final class DownloadWork: Sendable {
         }
         state.withLock { state in
             state.offset = offset + Int64(saved.count)
-            // The content of the partial file is unknown.
-            if saved.isTooLong { (state.record, state.response) = (nil, nil) }
+            if saved.isWorthless { state.forgetContent() }
         }
         return result
     }
 
     /// Appends bytes that the caller has read. Accepts one call at a time.
     func append(_ data: Data) async throws(LoadError) {
-        let (held, offset) = state.withLock { ($0.file, $0.offset) }
+        let (held, offset, digests) = state.withLock { ($0.file, $0.offset, $0.digests) }
         guard let held else { return }
         let written = await BlockingThreads.files.call(.never) { [clock] () -> Result<Void, IOFailure> in
             data.withUnsafeBytes { bytes in
                 Result { () throws(IOFailure) in
                     try held.write(bytes, at: offset)
+                    digests?.wrote(bytes, at: offset)
                     held.wrote(upTo: offset + Int64(data.count), now: clock.coarseNow())
                 }
             }
@@ -329,16 +339,26 @@ final class DownloadWork: Sendable {
     struct Saved: Sendable {
         var count = 0
         var isEnd = false
-        var isTooLong = false
+        /// The content of the partial file is unknown, or not what it should be.
+        var isWorthless = false
         var error: LoadError?
     }
     /// The maximum number of bytes written in one visit, because all downloads share the thread.
     private static let maximumPerTurn = 4 << 20
 
     /// Completes the file at the end of the body.
-    func finish() async throws(LoadError) {
-        let (held, size, response) = state.withLock { ($0.file, $0.offset, $0.response) }
+    func finish(_ control: StopToken = .never) async throws(LoadError) {
+        let (held, size, response, digests) = state.withLock { ($0.file, $0.offset, $0.response, $0.digests) }
         guard let held, let response else { return }
+        if let digests {
+            let checked = await BlockingThreads.files.call(.never) { () -> Result<Void, LoadError> in
+                Result { () throws(LoadError) in try digests.finish(held, size: size, control) }
+            }
+            if case .failure(let error)? = checked {
+                if error.reason == .digestMismatch { state.withLock { $0.forgetContent() } }
+                throw error
+            }
+        }
         // A stored token is useless from now on.
         held.unkeep()
         let complete = DownloadedFile(response, held, size)

@@ -41,6 +41,9 @@ struct Load: Sendable {
             }
             let isAsked = context.responseDecision != nil
             let disposition = isAsked ? try await disposition(of: exchange, hop) : .allow
+            if hop.request.properties.count > 0, case .allow = disposition {
+                return Result(exchange: try checked(exchange, hop), hop: hop, disposition: disposition)
+            }
             return Result(exchange: exchange, hop: hop, disposition: disposition)
         }
     }
@@ -136,6 +139,13 @@ struct Load: Sendable {
     }
 
     // MARK: The result
+
+    /// Returns the exchange, with a check of its body if the request expects a digest. A download checks its file.
+    @inline(never)
+    private func checked(_ exchange: any Exchange, _ hop: Hop) throws(LoadError) -> any Exchange {
+        guard let digest = hop.request.expectedDigest, context.consumer != .file else { return exchange }
+        return try DigestedExchange(exchange, digest) { [context] in context.forgetStored(hop.request) }
+    }
 
     /// The next request of a resumable upload; nil if the response is the result.
     private func uploadStep(after exchange: any Exchange, _ hop: Hop) throws(LoadError) -> Hop? {

@@ -26,10 +26,11 @@ extension TaskDriver {
             do throws(LoadError) {
                 try await write(exchange, download)
                 exchange.release()
-                try await download.finish()
+                try await download.finish(context.handle)
                 return complete(.finished, exchange.trailers)
             } catch {
                 let error = exchange.failed(error)
+                if error.reason == .digestMismatch { context.forgetStored(hop.request) }
                 guard let next = await continuation(after: error, hop, download) else { throw error }
                 exchange = next
             }

@@ -34,6 +34,12 @@ public struct DownloadOptions: Sendable {
     /// The error carries the response (``LoadError/response``). Otherwise the body of an error response is saved as any
     /// other. A resumed download never takes an error page for content.
     public var requiresSuccess = false
+    /// A digest that the file's content must have. `nil`, the default: none but those that the server states.
+    ///
+    /// It is computed while the file is written. Another content ends the load with
+    /// ``LoadError/Reason/digestMismatch``, and a status other than 2xx with ``LoadError/Reason/unacceptableStatus``:
+    /// no file appears, and no token resumes it.
+    public var expectedDigest: BodyDigest?
     /// The `file` URL, in the folder of ``destination``, for the partial content of a download that cannot be resumed
     /// (no strong validator) and ends early. `nil`, the default: it is removed.
     package var leftover: URL?

@@ -35,6 +35,8 @@ package struct TransferOrder: Codable, Sendable, Equatable {
     /// The permissions that the program gives to new files, for a destination that replaces no file.
     package var permissionsOfNewFiles: UInt16?
     package var requiresSuccess = false
+    /// The text of the digest that the file must have.
+    package var digest: String?
 
     /// The path of the file to upload.
     package var source: String?
