@@ -47,6 +47,9 @@ extension Session {
             holdsSession: sink != nil)
         if sink != nil { load.background?.waitForClosure() }
         check(load, order, decisions)
+        if options.resumeFile != nil {
+            load.refuse(.notInBackground("resumeFile: the agent keeps what continues a transfer", request.url))
+        }
         return LoadTask(load, self)
     }
 

@@ -13,7 +13,9 @@ import URLLoadingWire
 
 final class DownloadWork: Sendable {
     let options: DownloadOptions
-    private let token: ResumeToken?
+    /// The token that the caller gave, and the file that may have one.
+    private let given: ResumeToken?
+    private let resumeFile: ResumeFile?
     private let page: Page
     private let clock: LoopClock
     /// The folders for the partial file: first that of the destination, because a rename cannot cross file systems,
@@ -21,11 +23,14 @@ final class DownloadWork: Sendable {
     private let folders: [String]
 
     private struct State: Sendable {
+        var start = Start.unknown
         var file: FileWriter?
         /// The number of bytes that are completely written.
         var offset: Int64 = 0
         /// The offset at which the body must end, if known.
         var end: Int64?
+        /// The offset on the disk that the last kept token names; `nil` before the first.
+        var kept: Int64?
         /// The digests that the file must have; `nil` without any.
         var digests: DownloadDigests?
         /// The record for resume tokens; `nil` if the response cannot be resumed.
@@ -40,6 +45,15 @@ final class DownloadWork: Sendable {
     }
     private let state: Lock<State>
 
+    /// How the download began.
+    private enum Start: Sendable {
+        case unknown
+        /// With a token.
+        case resumed(ResumeToken)
+        /// Anew, because the token of an earlier download does not fit.
+        case again
+    }
+
     /// The treatment of a response to a resumed download that is neither the rest nor the whole, such as an error page.
     enum Page: Sendable {
         /// The load ends with an error that carries the response.
@@ -50,7 +64,8 @@ final class DownloadWork: Sendable {
 
     init(_ options: DownloadOptions, _ token: ResumeToken?, _ configuration: Configuration, page: Page = .refused) {
         self.options = options
-        self.token = token
+        given = token
+        resumeFile = ResumeFile(options)
         self.page = page
         clock = configuration.clock
         let temporary = configuration.temporaryDirectory.path(percentEncoded: false).withoutSlash
@@ -74,19 +89,25 @@ final class DownloadWork: Sendable {
 
     /// Opens the partial file, and requests the range after it. Blocks on the file system.
     func prepare(_ request: inout Request) async throws(LoadError) {
-        guard let token else { return }
+        guard given != nil || resumeFile != nil, case .unknown = state.withLock({ $0.start }) else { return }
         let opened = await BlockingThreads.files.call(.never) {
-            [folders] () -> Result<(FileWriter, Int64), LoadError> in
+            [folders, given, resumeFile, request] () -> Result<ResumeFile.Found, LoadError> in
             Result { () throws(LoadError) in
-                let (file, offset) = try token.open(in: folders)
-                return (file, offset)
+                guard let given else { return try resumeFile?.open(for: request, in: folders) ?? .nothing }
+                let (file, offset) = try given.open(in: folders)
+                return .token(given, file, offset: offset)
             }
         }
-        guard case (let file, var offset)? = try opened?.get() else { return }
+        let found = try opened?.get() ?? .nothing
+        guard case .token(let token, let file, var offset) = found else {
+            if case .unusable = found { state.withLock { $0.start = .again } }
+            return
+        }
         // Requests the last byte again, because a request for an empty range gets no response that confirms the
         // validator.
         if offset > 0, offset == token.record.length { offset -= 1 }
         state.withLock { [offset] state in
+            state.start = .resumed(token)
             state.file = file
             state.offset = offset
             state.record = token.record
@@ -106,7 +127,7 @@ final class DownloadWork: Sendable {
     }
 
     private func opening(for response: Response, isDigestExpected: Bool) throws(LoadError) -> Opening {
-        guard token != nil else {
+        guard case .resumed = state.withLock({ $0.start }) else {
             if options.requiresSuccess || isDigestExpected { try response.requireSuccess() }
             return .create
         }
@@ -191,7 +212,24 @@ final class DownloadWork: Sendable {
             }
             if let expected { state.record?.length = expected }
         }
-        return token == nil || isPage ? nil : (kept, expected)
+        if case .unknown = state.withLock({ $0.start }) { return nil }
+        return isPage ? nil : (kept, expected)
+    }
+
+    /// Whether the download begins anew after a response that does not continue the partial file of ``resumeFile``. The
+    /// caller of another token decides itself.
+    func startsAnew(after error: LoadError) -> Bool {
+        guard given == nil, error.reason == .resumeMismatch || error.status?.code == 416 else { return false }
+        let file = state.withLock { state -> FileWriter? in
+            guard case .resumed = state.start, !state.hasContent else { return nil }
+            defer { (state.start, state.file, state.record, state.offset) = (.again, nil, nil, 0) }
+            return state.file
+        }
+        guard let file else { return false }
+        file.unkeep()
+        file.discard()
+        file.unclaim()
+        return true
     }
 
     /// The words of the system, and what to do about the frequent ones.
@@ -375,10 +413,32 @@ final class DownloadWork: Sendable {
         }
         held.deliver()
         held.unclaim()
+        if let resumeFile { await BlockingThreads.files.call(.never) { resumeFile.remove() } }
         state.withLock { state in
             state.complete = complete
             (state.file, state.record) = (nil, nil)
         }
+    }
+
+    /// Whether the token in ``DownloadOptions/resumeFile`` is to be renewed: the first one after the first bytes, later
+    /// ones as bytes reach the disk.
+    private var isTokenDue: Bool {
+        resumeFile != nil
+            && state.withLock { $0.record != nil && $0.offset > 0 && $0.kept != $0.file?.mark?.offset ?? 0 }
+    }
+
+    /// Writes the token to ``DownloadOptions/resumeFile`` if it is due.
+    func keepToken() async throws(LoadError) {
+        guard let resumeFile, isTokenDue else { return }
+        let written = await BlockingThreads.files.call(.never) { [self] () -> Result<Int64, LoadError> in
+            Result { () throws(LoadError) in
+                guard let token = resumeToken(isEarly: true) else { return 0 }
+                try resumeFile.write(token)
+                return token.record.synced ?? 0
+            }
+        }
+        guard let offset = try written?.get() else { return }
+        state.withLock { $0.kept = offset }
     }
 
     /// Takes over a file that the background agent has completed.
@@ -395,6 +455,13 @@ final class DownloadWork: Sendable {
                 state.record == nil && state.offset > 0 && isPlain ? options.leftover : nil,
                 state.record == nil && state.hasContent
             )
+        }
+        if let resumeFile, held != nil {
+            if let token = resumeToken(isEarly: false) {
+                try? resumeFile.write(token)
+            } else if isUseless {
+                resumeFile.remove()
+            }
         }
         if let held, let leftover {
             try? held.move(
@@ -427,7 +494,9 @@ final class DownloadWork: Sendable {
     /// that resumed it is still valid.
     func resumeToken(after error: LoadError) -> ResumeToken? {
         guard error.reason != .invalidResumeToken else { return nil }
-        return state.withLock { $0.hasContent } || token == nil ? resumeToken(isEarly: false) : token
+        let (hasContent, start) = state.withLock { ($0.hasContent, $0.start) }
+        guard !hasContent, case .resumed(let token) = start else { return resumeToken(isEarly: false) }
+        return token
     }
 
     /// The number of bytes of the file that are known to be on disk.

@@ -6,16 +6,31 @@ import Synchronization
 import URLLoadingIO
 
 extension TaskDriver {
-    /// Opens the download's file for the response.
+    /// Opens the download's file for the response; or for that to another request, if the first does not continue the
+    /// partial file of an earlier process.
     @inline(never)
-    func open(_ exchange: any Exchange, _ download: DownloadWork) async throws(LoadError) {
-        do throws(LoadError) {
-            if state.withLock({ $0.hasBecomeDownload }) { handOver() }
-            guard let (offset, expected) = try await download.begin(exchange.response, original) else { return }
-            context.emit(.resumed(offset: offset, expected: expected))
-        } catch {
-            throw exchange.failed(error)
+    func open(_ first: Load.Result, _ download: DownloadWork) async throws(LoadError) -> Load.Result {
+        var result = first
+        while true {
+            do throws(LoadError) {
+                let continued = try await download.begin(result.exchange.response, original)
+                announce(result.exchange)
+                if let (offset, expected) = continued { context.emit(.resumed(offset: offset, expected: expected)) }
+                return result
+            } catch {
+                guard download.startsAnew(after: error) else {
+                    announce(result.exchange)
+                    throw result.exchange.failed(error)
+                }
+                result.exchange.release()
+                result = try await Load(context: context).run(original)
+            }
         }
+    }
+
+    private func announce(_ exchange: any Exchange) {
+        context.emit(.responded(exchange.response))
+        if state.withLock({ $0.hasBecomeDownload }) { handOver() }
     }
 
     /// Writes the whole body to the file, over several connections if the task was suspended meanwhile.
@@ -40,7 +55,10 @@ extension TaskDriver {
     func write(_ exchange: any Exchange, _ download: DownloadWork) async throws(LoadError) {
         while true {
             let saved = try await download.receive(exchange, context.handle)
-            if saved.count > 0 { context.received(saved.count) }
+            if saved.count > 0 {
+                context.received(saved.count)
+                try await download.keepToken()
+            }
             if let error = saved.error { throw error }
             if saved.isEnd { return }
             guard saved.count == 0 else { continue }

@@ -167,12 +167,15 @@ final class TaskDriver: LoadListener, StopListener {
     private func drive() async {
         if let background { return await carryOut(background) }
         do throws(LoadError) {
-            let result = try await begin()
-            let exchange = result.exchange
+            var result = try await begin()
             try become(result)
-            context.emit(.responded(exchange.response))
             // Opened first, because a caller that has the response can ask for a resume token.
-            if let download { try await open(exchange, download) }
+            if let download {
+                result = try await open(result, download)
+            } else {
+                context.emit(.responded(result.exchange.response))
+            }
+            let exchange = result.exchange
             state.withLock { $0.respond(exchange.response) }.wake()
             if let download { return try await save(exchange, result.hop, download) }
             if case .becomeStream = result.disposition { return try handOver(exchange) }

@@ -40,6 +40,21 @@ public struct DownloadOptions: Sendable {
     /// ``LoadError/Reason/digestMismatch``, and a status other than 2xx with ``LoadError/Reason/unacceptableStatus``:
     /// no file appears, and no token resumes it.
     public var expectedDigest: BodyDigest?
+    /// The `file` URL at which the download keeps its ``ResumeToken`` while it runs, so that the same call continues it
+    /// after a failure, a cancellation, or the end of the process. `nil`, the default: no token is kept.
+    ///
+    /// ```swift
+    /// var options = DownloadOptions(destination: place)
+    /// options.resumeFile = place.appendingPathExtension("resume")
+    /// let file = try await session.downloadTask(request, options: options).resumed().value
+    /// ```
+    /// The token is renewed as bytes reach the disk, and removed once the file is complete. One that does not fit any
+    /// more (another URL, changed content on either side) is replaced by a new download:
+    /// ``LoadEvent/resumed(offset:expected:)`` says at which byte the download continues. Without a strong validator of
+    /// the server (RFC 9110 §13.1.5) there is no token. Two downloads at once need two files; the second ends with
+    /// ``LoadError/Reason/invalidResumeToken``. In a background session the agent keeps such a token itself, and the
+    /// option is refused.
+    public var resumeFile: URL?
     /// The `file` URL, in the folder of ``destination``, for the partial content of a download that cannot be resumed
     /// (no strong validator) and ends early. `nil`, the default: it is removed.
     package var leftover: URL?

@@ -92,6 +92,9 @@ public struct ResumeToken: Sendable, CustomStringConvertible {
     /// The first line of a serialised token.
     private static let version = "URLLoading-Resume/1"
 
+    /// The detail of the error of a partial file that another download uses.
+    static let inUse = "another download uses the partial file"
+
     static func refused(_ detail: String) -> LoadError {
         LoadError(.invalidResumeToken, phase: .preparing, party: .local, detail: detail)
     }
@@ -214,7 +217,7 @@ public struct ResumeToken: Sendable, CustomStringConvertible {
         switch Refusal(error) {
         case .foreign?: return refused("the partial file is not in a folder of partial downloads")
         case .changed?: return refused("the partial file was changed")
-        case .inUse?: return refused("another download uses the partial file")
+        case .inUse?: return refused(inUse)
         case .used?: return refused("the download is complete")
         case nil:
             guard case .system(let number) = error.code else { return LoadError(file: error, .preparing) }

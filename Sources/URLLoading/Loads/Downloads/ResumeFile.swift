@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The file in which a download keeps its resume token (`DownloadOptions.resumeFile`), so that the next process continues
+// with the same call. Its content is checked as any other serialised token.
+
+import FoundationEssentials
+import URLLoadingIO
+
+struct ResumeFile: Sendable {
+    let path: String
+
+    init?(_ options: DownloadOptions) {
+        guard let url = options.resumeFile else { return nil }
+        path = url.path(percentEncoded: false)
+    }
+
+    enum Found: Sendable {
+        case nothing
+        /// A token that does not fit: damaged, of another request, or its partial file is gone or was changed.
+        case unusable
+        case token(ResumeToken, FileWriter, offset: Int64)
+    }
+
+    /// Opens the partial file of an earlier download of the request. Blocks.
+    /// - Throws: ``LoadError/Reason/invalidResumeToken`` if another download uses the partial file now.
+    func open(for request: Request, in folders: [String]) throws(LoadError) -> Found {
+        guard let reader = try? FileReader(path: path) else { return .nothing }
+        guard reader.kind == .file, reader.size <= Self.sizeLimit,
+            let data = try? Data(contentsOf: URL(filePath: path)), let token = try? ResumeToken(data),
+            token.isFor(request.url), request.method == .get, request.body == nil
+        else { return .unusable }
+        do throws(LoadError) {
+            let (file, offset) = try token.open(in: folders)
+            return .token(token, file, offset: offset)
+        } catch {
+            guard error.detail != ResumeToken.inUse else { throw error }
+            return .unusable
+        }
+    }
+    /// A token has a URL, a few fields and two digests.
+    private static let sizeLimit: Int64 = 1 << 20
+
+    /// Replaces the token atomically, on the disk before this returns. Blocks.
+    func write(_ token: ResumeToken) throws(LoadError) {
+        do throws(IOFailure) {
+            let file = try FileWriter.createPartial(in: path.folder, prefix: ResumeToken.prefix)
+            try file.write([UInt8](token.data), at: 0)
+            try file.move(
+                from: file.path, to: path, replacing: true, permissions: .exactly(0o600), synchronizes: true)
+            file.unclaim()
+        } catch {
+            throw LoadError(
+                .cannotWriteFile, phase: .receiving, party: .system, detail: "\(path): \(error.words)")
+        }
+    }
+
+    /// Blocks.
+    func remove() { PrivateFolder.remove(path) }
+}
