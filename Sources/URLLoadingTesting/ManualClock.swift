@@ -12,7 +12,7 @@ package import URLLoadingIO
 /// ```swift
 /// let clock = ManualClock()
 /// var configuration = Configuration.ephemeral
-/// configuration.idleTimeout = .seconds(60)
+/// configuration.timeouts.idle = .seconds(60)
 /// configuration.use(clock)
 /// let session = Session(configuration)
 /// async let loaded = session.data(from: origin.url("/stalls"))

@@ -142,7 +142,7 @@ extension Configuration {
     /// Makes sessions created with this configuration connect to `peer`, for any host, ignoring the environment's
     /// proxies. If proxies are set afterwards, the peer takes the place of the first one.
     public mutating func connect(to peer: ScriptedPeer) {
-        proxyPolicy = .none
+        networks.proxyPolicy = .none
         dial = { (origin, token) throws(IOFailure) in try peer.dial(origin, token) }
     }
 }

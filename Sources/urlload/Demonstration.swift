@@ -72,7 +72,7 @@ enum Demonstration {
         let shown = roots == nil ? arguments : ["--cacert", "demonstration.pem"] + arguments
         try say("\n# \(title)\n$ urlload " + shown.joined(separator: " "))
         var options = try ArgumentParser.parse(arguments)
-        options.rootsText = roots
+        options.tls.rootsText = roots
         // Messages stay between the lines that they belong to, also in a pipe.
         options.shared.errorFile = "-"
         let ending = await LoadCommand.load(options)

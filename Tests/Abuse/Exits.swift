@@ -45,7 +45,7 @@ enum ExitRun {
         _ kind: ExitKind, _ servers: ServerAddresses, _ authority: String
     ) throws -> [any Sendable] {
         var configuration = Configuration.ephemeral
-        configuration.proxyPolicy = .none
+        configuration.networks.proxyPolicy = .none
         configuration.tls.trustRoots = .file(URL(filePath: authority))
         let folder = FileManager.default.temporaryDirectory
         switch kind {
@@ -56,7 +56,7 @@ enum ExitRun {
         case .http2: return modern(configuration, servers.url("/medium", .h2))
         case .ftp: return modern(configuration, servers.url("/large.bin", .ftp))
         case .cache:
-            configuration.cache = ResponseCache(directory: folder.appending(path: "cache"))
+            configuration.caching.store = ResponseCache(directory: folder.appending(path: "cache"))
             return modern(configuration, servers.url("/cached", .tls))
         case .cookies:
             configuration.cookies.storage = .store(CookieStore(directory: folder.appending(path: "cookies")))

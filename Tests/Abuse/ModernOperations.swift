@@ -518,11 +518,11 @@ enum ModernOperations {
         let session = world.modern[dice.number(2..<4)]
         let url = world.servers.url("/cached", .plain)
         switch dice.number(0..<6) {
-        case 0: session.configuration.cache?.removeAll()
-        case 1: session.configuration.cache?.remove(for: Request(url: url))
-        case 2: session.configuration.cache?.memoryCapacity = dice.number(0..<200_000)
+        case 0: session.configuration.caching.store?.removeAll()
+        case 1: session.configuration.caching.store?.remove(for: Request(url: url))
+        case 2: session.configuration.caching.store?.memoryCapacity = dice.number(0..<200_000)
         case 3: session.cookies?.removeAll()
-        case 4: _ = session.configuration.cache?.cachedResponse(for: Request(url: url))
+        case 4: _ = session.configuration.caching.store?.cachedResponse(for: Request(url: url))
         default: _ = await attempt(world) { try await session.data(from: url) }
         }
     }

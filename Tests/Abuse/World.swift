@@ -37,21 +37,21 @@ final class World: Sendable {
 
         let plain = Self.configuration(authority)
         var disk = plain
-        disk.cache = ResponseCache(
+        disk.caching.store = ResponseCache(
             memoryCapacity: 1 << 18, diskCapacity: 4 << 20, directory: folder.appending(path: "modern-cache"))
         disk.cookies.storage = .store(CookieStore(directory: folder.appending(path: "cookies")))
         var narrow = plain
-        narrow.maximumConnectionsPerHost = 2
-        narrow.coalescesIdenticalRequests = true
-        narrow.cache = ResponseCache()
+        narrow.connections.maximumPerHost = 2
+        narrow.caching.coalescesIdenticalRequests = true
+        narrow.caching.store = ResponseCache()
         var observed = plain
         observed.observers = [BlockingObserver()]
         observed.readAhead = 1000
-        observed.retryPolicy = RetryPolicy()
+        observed.retries.policy = RetryPolicy()
         var handled = plain
         handled.handlers = [AbuseHandler()]
         var proxied = plain
-        if let proxy { proxied.proxyPolicy = .fixed([proxy]) }
+        if let proxy { proxied.networks.proxyPolicy = .fixed([proxy]) }
         modern = [plain, plain, disk, narrow, observed, handled, proxied].map { Session($0) }
 
         let concurrent = OperationQueue()
@@ -81,10 +81,10 @@ final class World: Sendable {
 
     private static func configuration(_ authority: String) -> Configuration {
         var configuration = Configuration.ephemeral
-        configuration.proxyPolicy = .none
+        configuration.networks.proxyPolicy = .none
         configuration.tls.trustRoots = .file(URL(filePath: authority))
-        configuration.idleTimeout = .seconds(idle)
-        configuration.resourceTimeout = .seconds(resource)
+        configuration.timeouts.idle = .seconds(idle)
+        configuration.timeouts.resource = .seconds(resource)
         return configuration
     }
 

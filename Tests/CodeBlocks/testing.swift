@@ -11,7 +11,7 @@ private let server = {
 }()
 private let priorKnowledge = {
     var configuration = Configuration.ephemeral
-    configuration.httpVersions = .http2PriorKnowledge
+    configuration.connections.httpVersions = .http2PriorKnowledge
     return Session(configuration)
 }()
 @discardableResult private func use(_ url: URL) async throws -> String {

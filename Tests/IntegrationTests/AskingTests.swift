@@ -12,7 +12,7 @@ struct AskingTests {
 
     private func session(_ answer: Answer) async throws -> Session {
         var configuration = Servers.configuration
-        configuration.httpVersions = .http1Only
+        configuration.connections.httpVersions = .http1Only
         let directory = try Servers.text("PKI", "/")
         let identity = try await ClientIdentity.load(
             certificateFile: URL(filePath: directory + "client.pem"), keyFile: URL(filePath: directory + "client.key")

@@ -65,7 +65,7 @@ struct AuthenticationTests {
     {
         let asked = AskedSpaces()
         var configuration = Servers.configuration
-        configuration.proxyPolicy = .fixed([try Proxy(Servers.text("SQUID_CLOSED", ""))])
+        configuration.networks.proxyPolicy = .fixed([try Proxy(Servers.text("SQUID_CLOSED", ""))])
         let session = Session(configuration, decisions: Self.decisions(asked))
         for _ in 0..<2 {
             let (data, _) = try await session.data(from: try ProxyTests.renamed(origin, "/1k.txt"))

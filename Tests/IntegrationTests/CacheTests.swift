@@ -28,8 +28,8 @@ struct CacheTests {
         ])
     func validation(_ server: String, _ path: String) async throws {
         var configuration = Servers.configuration
-        configuration.cachesInMemory = true
-        configuration.cache = ResponseCache(memoryCapacity: 64 << 20)
+        configuration.caching.usesMemoryStore = true
+        configuration.caching.store = ResponseCache(memoryCapacity: 64 << 20)
         try await withSession(configuration) { session in
             var request = Request(url: try Servers.url(server, path))
             let first = try await types(session, request)
@@ -49,8 +49,8 @@ struct CacheTests {
     @Test("A partial response is completed by a range request (RFC 9111 §3.3, §3.4)", arguments: ["NGINX", "APACHE"])
     func completion(_ server: String) async throws {
         var configuration = Servers.configuration
-        configuration.cachesInMemory = true
-        configuration.cache = ResponseCache(memoryCapacity: 64 << 20)
+        configuration.caching.usesMemoryStore = true
+        configuration.caching.store = ResponseCache(memoryCapacity: 64 << 20)
         // A large body must not arrive in one piece.
         configuration.acceptEncoding = nil
         try await withSession(configuration) { session in
@@ -73,8 +73,8 @@ struct CacheTests {
     @Test("A permanent redirect of a real server is stored (checklist 97)")
     func redirect() async throws {
         var configuration = Servers.configuration
-        configuration.cachesInMemory = true
-        configuration.cache = ResponseCache(memoryCapacity: 64 << 20)
+        configuration.caching.usesMemoryStore = true
+        configuration.caching.store = ResponseCache(memoryCapacity: 64 << 20)
         try await withSession(configuration) { session in
             let request = Request(url: try Servers.url("NGINX", "/r301"))
             let first = try await types(session, request)
@@ -87,7 +87,7 @@ struct CacheTests {
     @Test("A response that varies with the coding is stored (RFC 9111 §4.1)", arguments: ["NGINX", "APACHE"])
     func coded(_ server: String) async throws {
         var configuration = Servers.configuration
-        configuration.cache = ResponseCache(memoryCapacity: 64 << 20)
+        configuration.caching.store = ResponseCache(memoryCapacity: 64 << 20)
         try await withSession(configuration) { session in
             let decoded = Request(url: try Servers.url(server, "/1m.txt"))
             var plain = decoded

@@ -49,7 +49,7 @@ struct ConnectionTests {
 
     @Test("Many concurrent loads share few connections") func manyAtOnceShareFew() async throws {
         var configuration = Servers.configuration
-        configuration.maximumConnectionsPerHost = 4
+        configuration.connections.maximumPerHost = 4
         try await withSession(configuration) { session in
             let seen = try await withThrowingTaskGroup(of: Int.self) { group in
                 for _ in 0..<200 { group.addTask { try await connection(session, "NGINX").0 } }

@@ -11,7 +11,7 @@ struct HTTP2Tests {
 
     private func configuration(_ server: String) -> Configuration {
         var configuration = Servers.configuration
-        if server.hasSuffix("C") { configuration.httpVersions = .http2PriorKnowledge }
+        if server.hasSuffix("C") { configuration.connections.httpVersions = .http2PriorKnowledge }
         return configuration
     }
 
@@ -88,7 +88,7 @@ struct HTTP2Tests {
             #expect(response.http?.version == .http11)
         }
         var only = Servers.configuration
-        only.httpVersions = .http1Only
+        only.connections.httpVersions = .http1Only
         try await withSession(only) { session in
             let (_, response) = try await session.data(from: Servers.url("NGINX_H2", "/1k.txt"))
             #expect(response.http?.version == .http11)
@@ -98,7 +98,7 @@ struct HTTP2Tests {
     @Test("Prior knowledge of HTTP/2 fails with a server of HTTP/1.1")
     func priorKnowledgeOfOthers() async throws {
         var configuration = Servers.configuration
-        configuration.httpVersions = .http2PriorKnowledge
+        configuration.connections.httpVersions = .http2PriorKnowledge
         try await withSession(configuration) { session in
             let error = try await failure(session, Request(url: try Servers.url("NGINX", "/1k.txt")))
             #expect(error.reason == .notHTTP2 || error.reason == .connectionLost, "\(error)")

@@ -67,7 +67,7 @@ struct NTLMTests {
     {
         let address = try Proxy(Servers.text(server, ""))
         var configuration = Servers.configuration
-        configuration.proxyPolicy = .fixed([address])
+        configuration.networks.proxyPolicy = .fixed([address])
         var decisions = Decisions()
         decisions.challenge = Decision { challenge in
             guard challenge.protectionSpace.isProxy, challenge.previousFailureCount == 0 else {

@@ -61,8 +61,8 @@ private struct OpenSSLServer {
 
     var configuration: Configuration {
         var configuration = Configuration.ephemeral
-        configuration.proxyPolicy = .none
-        configuration.idleTimeout = .seconds(20)
+        configuration.networks.proxyPolicy = .none
+        configuration.timeouts.idle = .seconds(20)
         configuration.tls.trustRoots = .file(URL(filePath: certificatePath))
         return configuration
     }

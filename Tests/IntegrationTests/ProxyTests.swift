@@ -11,7 +11,7 @@ struct ProxyTests {
     static func session(_ server: String, user: String? = nil, _ password: String? = nil) throws -> Session {
         let address = try Proxy(Servers.text(server, ""))
         var configuration = Servers.configuration
-        configuration.proxyPolicy = .fixed([
+        configuration.networks.proxyPolicy = .fixed([
             try Proxy(address.kind, host: "\(address.host)", port: address.port, user: user, password: password)
         ])
         return Session(configuration)
@@ -106,7 +106,7 @@ struct ProxyTests {
     @Test("A chain of three proxies connects") func aChainOfThree() async throws {
         var configuration = Servers.configuration
         let gate = try Proxy(Servers.text("MICROSOCKS", ""))
-        configuration.proxyPolicy = .fixed([
+        configuration.networks.proxyPolicy = .fixed([
             try Proxy(Servers.text("MICROSOCKS_OPEN", "")),
             try Proxy(.socks5, host: "\(gate.host)", port: gate.port, user: "u", password: "pw"),
             try Proxy(Servers.text("SQUID_TLS", "")),

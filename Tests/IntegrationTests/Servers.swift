@@ -56,9 +56,9 @@ enum Servers {
     /// A configuration that trusts the servers' certificates and has short timeouts.
     static var configuration: Configuration {
         var configuration = Configuration.ephemeral
-        configuration.idleTimeout = .seconds(20)
+        configuration.timeouts.idle = .seconds(20)
         // Each load shall reach its server; tests of the cache change that.
-        configuration.cachesInMemory = false
+        configuration.caching.usesMemoryStore = false
         if let path = variable("CA") { configuration.tls.trustRoots = .file(URL(filePath: path)) }
         return configuration
     }

@@ -91,7 +91,7 @@ struct WebSocketTests {
 
     @Test func `Many WebSockets and loads share a connection`() async throws {
         var configuration = Servers.configuration
-        configuration.httpVersions = .http2PriorKnowledge
+        configuration.connections.httpVersions = .http2PriorKnowledge
         try await withSession(configuration) { session in
             let target = try Servers.url("HYPERCORN_H2C", "/")
             try await withThrowingTaskGroup(of: Void.self) { group in
@@ -116,7 +116,7 @@ struct WebSocketTests {
 
     @Test func `A refused handshake and a close by the server are reported`() async throws {
         var configuration = Servers.configuration
-        configuration.httpVersions = .http2PriorKnowledge
+        configuration.connections.httpVersions = .http2PriorKnowledge
         try await withSession(configuration) { session in
             let refused = session.webSocketTask(try Servers.url("HYPERCORN_H2C", "/closed")).resumed()
             let refusal = await #expect(throws: LoadError.self) { try await refused.opened }

@@ -225,9 +225,9 @@ import URLLoadingWire
             return "nothing"
         }
         let url = URL(string: "http://127.0.0.1:9/")!
-        #expect(await problem { $0.proxyPolicy = .custom { _ in [.direct] } }.contains("proxyPolicy"))
-        #expect(await problem { $0.addressPolicy = AddressPolicy { _ in true } }.contains("addressPolicy"))
-        #expect(await problem { $0.networkInterface = .named("lo") }.contains("networkInterface"))
+        #expect(await problem { $0.networks.proxyPolicy = .custom { _ in [.direct] } }.contains("proxyPolicy"))
+        #expect(await problem { $0.networks.addressPolicy = AddressPolicy { _ in true } }.contains("addressPolicy"))
+        #expect(await problem { $0.networks.interface = .named("lo") }.contains("networks.interface"))
         #expect(await problem { $0.background = .init(identifier: "") }.contains("identifier"))
         var decisions = Decisions()
         decisions.response = Decision { _ in .allow }
@@ -253,7 +253,12 @@ import URLLoadingWire
     @Test("Every stored property of a configuration, its TLS settings and a request is classified")
     func classified() {
         func names(_ value: Any) -> Set<String> { Set(Mirror(reflecting: value).children.compactMap(\.label)) }
-        #expect(names(Configuration.default) == Set(BackgroundCrossing.configuration.keys))
+        let groups = ["timeouts", "connections", "networks", "caching", "redirects", "retries"]
+        let settings = Mirror(reflecting: Configuration.default).children.flatMap { name, value in
+            let name = name ?? ""
+            return groups.contains(name) ? names(value).map { "\(name).\($0)" } : [name]
+        }
+        #expect(Set(settings) == Set(BackgroundCrossing.configuration.keys))
         #expect(names(Configuration.TLS()) == Set(BackgroundCrossing.tls.keys))
         let request = Request(url: URL(string: "https://example.org/")!)
         #expect(Set(request.storedProperties) == Set(BackgroundCrossing.request.keys))
@@ -262,11 +267,11 @@ import URLLoadingWire
     @Test("Settings that are sent arrive: a configuration that went to the agent and back is the same")
     func settingsArrive() throws {
         var configuration = Configuration.background("a")
-        configuration.idleTimeout = .seconds(7)
-        configuration.httpVersions = .http1Only
-        configuration.trafficClass = .video
-        configuration.addressPolicy = .publicOnly
-        configuration.allowsExpensiveNetworkAccess = false
+        configuration.timeouts.idle = .seconds(7)
+        configuration.connections.httpVersions = .http1Only
+        configuration.networks.trafficClass = .video
+        configuration.networks.addressPolicy = .publicOnly
+        configuration.networks.allowsExpensive = false
         configuration.limits.headSize = 1234
         configuration.headers[.acceptLanguage] = "de"
         configuration.headers[.authorization] = "Bearer secret"
@@ -289,8 +294,10 @@ import URLLoadingWire
         let made = settings.configuration(secrets, temporaryDirectory: "/tmp")
         #expect(made.tls == configuration.tls)
         #expect(made.limits == configuration.limits)
-        #expect(made.idleTimeout == .seconds(7) && made.httpVersions == .http1Only && made.trafficClass == .video)
-        #expect(made.addressPolicy.isPublicOnly && !made.allowsExpensiveNetworkAccess)
+        #expect(
+            made.timeouts.idle == .seconds(7) && made.connections.httpVersions == .http1Only
+                && made.networks.trafficClass == .video)
+        #expect(made.networks.addressPolicy.isPublicOnly && !made.networks.allowsExpensive)
         #expect(made.headers[.acceptLanguage] == "de" && made.headers[.authorization] == "Bearer secret")
         #expect(made.authentication.methods == [.digest])
     }

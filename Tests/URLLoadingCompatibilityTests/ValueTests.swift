@@ -137,8 +137,8 @@ struct ValueTests {
         let classic = URLSessionConfiguration.ephemeral
         classic.httpMaximumConnectionsPerHost = limit
         let configuration = Configuration(classic.values)
-        #expect(configuration.maximumConnectionsPerHost == max(1, limit))
-        #expect(configuration.maximumIdleConnections == kept)
+        #expect(configuration.connections.maximumPerHost == max(1, limit))
+        #expect(configuration.connections.maximumIdle == kept)
     }
 
     @Test("names of response fields are case-insensitive: one key, as first written, with all values")

@@ -111,8 +111,8 @@ extension Configuration {
     /// No time-outs but those of the test, nothing of the system's.
     static var patient: Configuration {
         var configuration = Configuration.ephemeral
-        configuration.idleTimeout = nil
-        configuration.resourceTimeout = nil
+        configuration.timeouts.idle = nil
+        configuration.timeouts.resource = nil
         return configuration
     }
 }

@@ -48,7 +48,7 @@ struct ExampleTests {
             let url = origin.url()
 
             var configuration = Configuration.default
-            configuration.idleTimeout = .seconds(90)
+            configuration.timeouts.idle = .seconds(90)
             configuration.headers[.acceptLanguage] = "de"
             let page = try await withSession(configuration) { session in
                 try await session.data(from: url).0

@@ -30,8 +30,8 @@ import URLLoadingWire
             origin.route("/*") { request in .ok(.repeated(count: Int64(request.target.utf8.count * 100))) }
             try await withNetworkRelay(to: origin.url(), conditions) { relay in
                 var configuration = RelayedLoadTests.timeless()
-                configuration.maximumConnectionsPerHost = 200
-                configuration.maximumIdleConnections = 200
+                configuration.connections.maximumPerHost = 200
+                configuration.connections.maximumIdle = 200
                 let total = 10_000
                 let limits = configuration
                 let counts = try await RelayedLoadTests.limited(relay, limit: .seconds(180)) {
@@ -99,8 +99,8 @@ import URLLoadingWire
                     ]))
             var configuration = Configuration.ephemeral
             configuration.tls.trustRoots = .pem(String(decoding: authority.pem, as: UTF8.self))
-            configuration.maximumConnectionsPerHost = 16
-            configuration.idleTimeout = .milliseconds(200)
+            configuration.connections.maximumPerHost = 16
+            configuration.timeouts.idle = .milliseconds(200)
             let session = Session(configuration)
             let urls = paths.map { origin.url($0) }
             await inParallel(count, width: 48) { number in
@@ -139,7 +139,7 @@ import URLLoadingWire
         let count = Self.isLong ? 5000 : 1000
         try await withHTTPTestServer { origin in
             origin.route("/") { .ok(.bytes(Array($0.target.utf8))) }
-            let session = Session(.patient.with { $0.maximumConnectionsPerHost = 64 })
+            let session = Session(.patient.with { $0.connections.maximumPerHost = 64 })
             let url = origin.url()
             let answered = await withTaskGroup(of: Bool.self) { group in
                 for _ in 1...count {
@@ -163,7 +163,7 @@ import URLLoadingWire
         let count = min(5000, Int(limit.rlim_cur) / 2 - 200)
         try await withHTTPTestServer { origin in
             origin.route("/", faults: [.init(.requestHead, .stall)]) { _ in .ok("") }
-            let session = Session(.patient.with { $0.maximumConnectionsPerHost = count })
+            let session = Session(.patient.with { $0.connections.maximumPerHost = count })
             let loads = (1...count).map { _ in RunningLoad(session, Request(url: origin.url())) }
             try await origin.wait { $0.stalled == count }
             await expectEmpty(session)

@@ -51,7 +51,7 @@ enum Waits {
         let isAsked = Flag()
         let mayAnswer = Flag()
         var configuration = Configuration.patient
-        configuration.resolver = SystemResolver(threads: BlockingThreads(limit: 1)) { _ in
+        configuration.networks.resolver = SystemResolver(threads: BlockingThreads(limit: 1)) { _ in
             isAsked.raise()
             mayAnswer.waitBlocking()
             return .success([.ipv4((127, 0, 0, 1), port: 0)])
@@ -96,7 +96,7 @@ enum Waits {
     static func waitingForAConnection(_ ending: Ending) async throws {
         try await withHTTPTestServer { origin in
             origin.route("/", faults: [.init(.requestHead, .stall)]) { _ in .ok("") }
-            let session = Session(.patient.with { $0.maximumConnectionsPerHost = 1 })
+            let session = Session(.patient.with { $0.connections.maximumPerHost = 1 })
             let first = RunningLoad(session, Request(url: origin.url()))
             try await origin.wait { $0.stalled == 1 }
             let load = RunningLoad(session, ending.applied(to: Request(url: origin.url())))

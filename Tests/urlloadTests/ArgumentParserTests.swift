@@ -11,20 +11,20 @@ struct ArgumentParserTests {
     @Test("Options and URLs may be mixed") func optionsAndURLsMayBeMixed() throws {
         let options = try parse("http://a/", "-s", "http://b/", "--fail", "http://c/")
         #expect(options.urls == ["http://a/", "http://b/", "http://c/"])
-        #expect(options.isSilent && options.failsOnStatus)
+        #expect(options.isSilent && options.output.failsOnStatus)
     }
 
     @Test("Short options can be combined") func shortOptionsCanBeWrittenTogether() throws {
         let options = try parse("-sfi", "-ofile", "u")
-        #expect(options.isSilent && options.failsOnStatus && options.includesHead)
-        #expect(options.destination == .file("file"))
-        #expect(try parse("-sfo", "other", "u").destination == .file("other"))
+        #expect(options.isSilent && options.output.failsOnStatus && options.output.includesHead)
+        #expect(options.output.destination == .file("file"))
+        #expect(try parse("-sfo", "other", "u").output.destination == .file("other"))
     }
 
     @Test("Long options take their value after a blank or =") func longOptionsTakeTheirValueEitherWay() throws {
-        #expect(try parse("--output", "a", "u").destination == .file("a"))
-        #expect(try parse("--output=a=b", "u").destination == .file("a=b"))
-        #expect(try parse("-o", "-", "u").destination == .standardOutput)
+        #expect(try parse("--output", "a", "u").output.destination == .file("a"))
+        #expect(try parse("--output=a=b", "u").output.destination == .file("a=b"))
+        #expect(try parse("-o", "-", "u").output.destination == .standardOutput)
     }
 
     @Test("Every argument after -- is a URL") func everythingAfterTwoDashesIsAURL() throws {
@@ -35,16 +35,18 @@ struct ArgumentParserTests {
         let options = try parse(
             "-H", "Accept: text/html", "-H", "accept:  text/plain", "-H", "X-Empty;", "-H", "X-Gone:", "u")
         #expect(
-            options.fields.map { "\($0.name)=\($0.value)" } == ["Accept=text/html", "accept=text/plain", "X-Empty="])
-        #expect(options.removedFields == ["X-Gone"])
+            options.request.fields.map { "\($0.name)=\($0.value)" } == [
+                "Accept=text/html", "accept=text/plain", "X-Empty=",
+            ])
+        #expect(options.request.removedFields == ["X-Gone"])
     }
 
     @Test("Bodies of two kinds, and one upload for several URLs, are refused") func uploadsAreOfOneKindAndOneURL()
         throws
     {
         let options = try parse("-T", "film", "--resumable", "state", "u")
-        #expect(options.upload == "film" && options.uploadState == "state")
-        #expect(try parse("-T-", "u").upload == "-")
+        #expect(options.request.upload == "film" && options.request.uploadState == "state")
+        #expect(try parse("-T-", "u").request.upload == "-")
         for words in [
             ["--resumable", "s", "u"], ["-T", "-", "--resumable", "s", "u"], ["-T", "f", "--resumable", "s", "u", "v"],
             ["-T", "f", "-d", "x", "u"], ["-T", "f", "-I", "u"],
@@ -54,9 +56,9 @@ struct ArgumentParserTests {
     }
 
     @Test("Redirects are followed unless --no-location is given") func redirectsAreFollowedUnlessToldNot() throws {
-        #expect(try parse("u").followsRedirects)
-        #expect(try !parse("--no-location", "u").followsRedirects)
-        #expect(try parse("--no-location", "-L", "u").followsRedirects)
+        #expect(try parse("u").redirects.areFollowed)
+        #expect(try !parse("--no-location", "u").redirects.areFollowed)
+        #expect(try parse("--no-location", "-L", "u").redirects.areFollowed)
     }
 
     @Test("Values are parsed to their types") func valuesAreTyped() throws {
@@ -64,11 +66,11 @@ struct ArgumentParserTests {
             "-X", "PUT", "--timeout", "0.5", "-m", "30", "--max-redirects", "0", "--max-connections", "2", "--tls-min",
             "1.3",
             "-d", "a=1", "-d", "@file", "--data", "@-", "u")
-        #expect(options.method == .put)
-        #expect(options.idleTimeout == .seconds(0.5) && options.totalTimeout == .seconds(30))
-        #expect(options.maximumRedirects == 0 && options.maximumConnections == 2)
-        #expect(options.minimumTLS == .tls13)
-        #expect(options.payloads == [.text("a=1"), .lines("file"), .lines("-")])
+        #expect(options.request.method == .put)
+        #expect(options.timeouts.idle == .seconds(0.5) && options.timeouts.resource == .seconds(30))
+        #expect(options.redirects.maximum == 0 && options.connections.maximumPerHost == 2)
+        #expect(options.tls.minimumVersion == .tls13)
+        #expect(options.request.payloads == [.text("a=1"), .lines("file"), .lines("-")])
     }
 
     @Test(

@@ -38,7 +38,7 @@ struct CodingOptionTests {
     @Test("--connect-timeout takes fractions of seconds", arguments: [("5", 5.0), ("0.25", 0.25), ("2.5", 2.5)])
     func connectTimeout(_ text: String, _ seconds: Double) throws {
         let configuration = try made("--connect-timeout", text).0
-        #expect(configuration.connectTimeout == .seconds(seconds))
+        #expect(configuration.timeouts.connect == .seconds(seconds))
     }
 
     @Test("--connect-timeout refuses other text", arguments: ["-1", "soon", "nan", ""])
@@ -48,9 +48,9 @@ struct CodingOptionTests {
 
     @Test("There is no connect timeout without --connect-timeout or with 0, as in curl")
     func noConnectTimeout() throws {
-        #expect(try made("--connect-timeout", "0").0.connectTimeout == nil)
+        #expect(try made("--connect-timeout", "0").0.timeouts.connect == nil)
         let configuration = try made().0
-        #expect(configuration.connectTimeout == nil)
+        #expect(configuration.timeouts.connect == nil)
     }
 
     @Test(

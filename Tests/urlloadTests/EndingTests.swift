@@ -58,18 +58,18 @@ struct ToolOptionTests {
 
     @Test("A field without a value is left out in each grammar; one that HTTP needs is not")
     func removedFields() throws {
-        #expect(try parsed("-H", "Accept:", "u").removedFields == [.accept])
-        #expect(try parsed("--header=Accept:", "u", table: .wget).removedFields == [.accept])
-        #expect(try parsed("--header=Accept:", "--header=", "u", table: .wget).removedFields.isEmpty)
+        #expect(try parsed("-H", "Accept:", "u").request.removedFields == [.accept])
+        #expect(try parsed("--header=Accept:", "u", table: .wget).request.removedFields == [.accept])
+        #expect(try parsed("--header=Accept:", "--header=", "u", table: .wget).request.removedFields.isEmpty)
         var options = try ArgumentParser.parse(["--ignore-stdin", "u", "Accept:"], table: .httpie)
         try HTTPieCommand.prepare(&options, isTerminal: false)
-        #expect(options.removedFields == [.accept])
+        #expect(options.request.removedFields == [.accept])
         for words in [
             ["-H", "Host:", "u"], ["-H", "Content-Length:", "-d", "x", "u"], ["-H", "Cookie:", "-c", "f", "u"],
         ] {
             #expect(throws: UsageError.self, "\(words)") { try ArgumentParser.parse(words) }
         }
-        #expect(try parsed("-H", "Host:", "-H", "Host: a", "u").fields[.host] == "a")
+        #expect(try parsed("-H", "Host:", "-H", "Host: a", "u").request.fields[.host] == "a")
     }
 
     @Test("Pages are not searched for links", arguments: ["-r", "-p", "-m", "-k"])
@@ -79,20 +79,20 @@ struct ToolOptionTests {
 
     @Test("Ports are one, or a range")
     func ports() throws {
-        #expect(try ConnectionOptions.ports("20000") == 20000...20000)
-        #expect(try ConnectionOptions.ports("20000-20010") == 20000...20010)
+        #expect(try NetworkOptions.ports("20000") == 20000...20000)
+        #expect(try NetworkOptions.ports("20000-20010") == 20000...20010)
         for text in ["", "0", "x", "2-1", "1-", "70000"] {
-            #expect(throws: UsageError.self, "\(text)") { try ConnectionOptions.ports(text) }
+            #expect(throws: UsageError.self, "\(text)") { try NetworkOptions.ports(text) }
         }
     }
 
     @Test("Probes of a silent connection are off, every 60 seconds, or as asked")
     func probes() throws {
-        #expect(try parsed("u").connection.sockets.keepAlive == nil)
-        #expect(try parsed("--keepalive-time", "0", "u").connection.sockets.keepAlive == .init(seconds: 60))
-        let both = try parsed("--keepalive-cnt", "3", "--keepalive-time", "5", "u").connection.sockets
+        #expect(try parsed("u").networks.sockets.keepAlive == nil)
+        #expect(try parsed("--keepalive-time", "0", "u").networks.sockets.keepAlive == .init(seconds: 60))
+        let both = try parsed("--keepalive-cnt", "3", "--keepalive-time", "5", "u").networks.sockets
         #expect(both.keepAlive == .init(seconds: 5, count: 3))
-        #expect(try parsed("--keepalive-time", "5", "--no-keepalive", "u").connection.sockets.keepAlive == nil)
+        #expect(try parsed("--keepalive-time", "5", "--no-keepalive", "u").networks.sockets.keepAlive == nil)
     }
 
     @Test(

@@ -35,13 +35,13 @@ struct FormFieldTests {
         ])
     func fields(_ text: String, _ field: FormField) throws {
         #expect(try FormField(text) == field)
-        #expect(try ArgumentParser.parse(["-F", text, "u"]).formFields == [field])
+        #expect(try ArgumentParser.parse(["-F", text, "u"]).request.formFields == [field])
     }
 
     @Test("A field of --form-string is always text")
     func literal() throws {
         #expect(
-            try ArgumentParser.parse(["--form-string", "a=@b;type=c", "u"]).formFields == [
+            try ArgumentParser.parse(["--form-string", "a=@b;type=c", "u"]).request.formFields == [
                 FormField(name: "a", content: .text("@b;type=c"))
             ])
     }

@@ -11,28 +11,28 @@ struct GrammarTests {
 
     @Test("-C takes a value only if it is - or digits")
     func resuming() throws {
-        #expect(try parse("-C", "-", "-o", "f", "u").resuming == .always)
-        #expect(try parse("-C", "500", "-o", "f", "u").resuming == .from(500))
-        #expect(try parse("-C", "-o", "f", "u").resuming == .ifChecked)
-        #expect(try parse("-sC", "-O", "u").resuming == .ifChecked)
-        #expect(try parse("-C-", "-O", "u").resuming == .always)
+        #expect(try parse("-C", "-", "-o", "f", "u").output.resuming == .always)
+        #expect(try parse("-C", "500", "-o", "f", "u").output.resuming == .from(500))
+        #expect(try parse("-C", "-o", "f", "u").output.resuming == .ifChecked)
+        #expect(try parse("-sC", "-O", "u").output.resuming == .ifChecked)
+        #expect(try parse("-C-", "-O", "u").output.resuming == .always)
         #expect(try parse("-CO", "u").outputs == [.namedAfterURL])
-        #expect(try parse("--continue-at", "-", "-O", "u").resuming == .always)
+        #expect(try parse("--continue-at", "-", "-O", "u").output.resuming == .always)
     }
 
     @Test("--next begins a group with its own options; --silent applies to all groups")
     func groups() throws {
         let groups = try ArgumentParser.parseAll(["-d", "a", "u", "--next", "-s", "-I", "v", "-:", "w"])
         #expect(groups.map(\.urls) == [["u"], ["v"], ["w"]])
-        #expect(groups.map(\.asksForHead) == [false, true, false] && groups.allSatisfy(\.isSilent))
-        #expect(groups[1].payloads.isEmpty)
+        #expect(groups.map(\.request.asksForHead) == [false, true, false] && groups.allSatisfy(\.isSilent))
+        #expect(groups[1].request.payloads.isEmpty)
     }
 
     @Test("Long names may be abbreviated, and undone with --no-")
     func names() throws {
-        #expect(try parse("--connect-tim", "5", "u").connectTimeout == .seconds(5))
-        #expect(try !parse("-i", "--no-include", "u").includesHead)
-        #expect(try parse("--max-redirs", "3", "u").maximumRedirects == 3)
+        #expect(try parse("--connect-tim", "5", "u").timeouts.connect == .seconds(5))
+        #expect(try !parse("-i", "--no-include", "u").output.includesHead)
+        #expect(try parse("--max-redirs", "3", "u").redirects.maximum == 3)
         #expect(try !parse("--no-progress-meter", "u").shared.showsMeter)
     }
 
@@ -46,8 +46,10 @@ struct GrammarTests {
         try Data("url = u\nsilent\nno-location\n-d a=1\n".utf8).write(to: URL(filePath: folder))
         defer { try? FileManager.default.removeItem(atPath: folder) }
         let options = try parse("-K", folder, "-i", "v")
-        #expect(options.urls == ["u", "v"] && options.isSilent && !options.followsRedirects && options.includesHead)
-        #expect(options.payloads == [.text("a=1")])
+        #expect(
+            options.urls == ["u", "v"] && options.isSilent && !options.redirects.areFollowed
+                && options.output.includesHead)
+        #expect(options.request.payloads == [.text("a=1")])
         let first = try ArgumentParser.parseAll(["v"], config: folder)[0]
         let ignored = try ArgumentParser.parseAll(["-q", "v"], config: folder)[0]
         #expect(first.urls == ["u", "v"] && ignored.urls == ["v"])
@@ -94,9 +96,12 @@ struct GrammarTests {
     @Test("wget's options are parsed")
     func wget() throws {
         let options = try ArgumentParser.parse(["-qc", "-nv", "-P", "d", "-t", "3", "u?q"], table: .wget)
-        #expect(options.isSilent && options.resuming == .always && options.saving.folder == "d" && options.retries == 2)
-        #expect(options.saving.namesAll && options.saving.setsTime && options.failsOnStatus)
-        #expect(try ArgumentParser.parse(["--no-cache", "u"], table: .wget).fields[.cacheControl] == "no-cache")
+        #expect(
+            options.isSilent && options.output.resuming == .always && options.saving.folder == "d"
+                && options.retries.count == 2)
+        #expect(options.saving.namesAll && options.saving.setsTime && options.output.failsOnStatus)
+        #expect(
+            try ArgumentParser.parse(["--no-cache", "u"], table: .wget).request.fields[.cacheControl] == "no-cache")
         #expect(throws: UsageError("-m of wget is not supported: pages are not searched for links; nearest is -i LIST"))
         {
             try ArgumentParser.parse(["-m", "u"], table: .wget)

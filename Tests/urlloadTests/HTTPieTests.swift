@@ -26,7 +26,7 @@ struct HTTPieTests {
 
     @Test("A method stands before the URL, or is chosen by the body")
     func methods() throws {
-        #expect(try made("u").method == nil && made("delete", "u").method == .delete)
+        #expect(try made("u").request.method == nil && made("delete", "u").request.method == .delete)
         #expect(try made("u", "a=1").urls == ["u"])
         #expect(try made(":8080/x").urls == ["http://localhost:8080/x"] && made(":/x").urls == ["http://localhost/x"])
         #expect(throws: UsageError.self) { try made("u.test", "nothing") }
@@ -51,8 +51,8 @@ struct HTTPieTests {
     func json() throws {
         let options = try made("u", "name=Ada", "born:=1815", "a[b]=1", "a[c][]=2", "a[c][]:=[3]")
         #expect(
-            options.payloads == [.text(#"{"name": "Ada", "born": 1815, "a": {"b": "1", "c": ["2", [3]]}}"#)])
-        #expect(options.fields["Content-Type"] == "application/json")
+            options.request.payloads == [.text(#"{"name": "Ada", "born": 1815, "a": {"b": "1", "c": ["2", [3]]}}"#)])
+        #expect(options.request.fields["Content-Type"] == "application/json")
         #expect(throws: UsageError.self) { try made("u", "a:=nonsense") }
         #expect(throws: UsageError.self) { try made("u", "a=1", "a[b]=2") }
     }

@@ -9,8 +9,8 @@ struct RetryTests {
     private func policy(_ words: String...) throws -> RetryPolicy? {
         let options = try ArgumentParser.parse(words + ["u"])
         let configuration = Configuration(options, Screen(options))
-        #expect(configuration.observers.isEmpty == (configuration.retryPolicy == nil))
-        return configuration.retryPolicy
+        #expect(configuration.observers.isEmpty == (configuration.retries.policy == nil))
+        return configuration.retries.policy
     }
 
     @Test("Without --retry there is no retry policy") func withoutTheOptionThereIsOneTry() throws {

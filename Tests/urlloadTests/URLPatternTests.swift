@@ -35,7 +35,7 @@ struct URLPatternTests {
     @Test("Each URL has its own output; one -O applies to all")
     func outputs() throws {
         func destinations(_ words: String...) throws -> [Options.Destination] {
-            try Job.all(try ArgumentParser.parse(words)).map(\.options.destination)
+            try Job.all(try ArgumentParser.parse(words)).map(\.options.output.destination)
         }
         #expect(try destinations("-o", "a", "http://h/x", "-o", "b", "http://h/y") == [.file("a"), .file("b")])
         #expect(try destinations("-o", "a", "http://h/x", "http://h/y") == [.file("a"), .standardOutput])

@@ -127,8 +127,8 @@ final class Hops: Sendable {
 
     init(_ connections: Int, count: Int) {
         var configuration = Configuration.ephemeral
-        configuration.cachesInMemory = false
-        configuration.maximumConnectionsPerHost = connections
+        configuration.caching.usesMemoryStore = false
+        configuration.connections.maximumPerHost = connections
         (session, self.connections, self.count) = (Session(configuration), connections, count)
         queue = OperationQueue()
         queue.maxConcurrentOperationCount = 1

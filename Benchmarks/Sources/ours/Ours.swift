@@ -93,25 +93,27 @@ struct Ours {
         let (requests, warm) = (options.requests, options.warm)
 
         var configuration = Configuration.ephemeral
-        configuration.maximumConnectionsPerHost = options.places
+        configuration.connections.maximumPerHost = options.places
         // As the other clients are set: the warm-up's connections stay.
-        configuration.maximumIdleConnections = max(configuration.maximumIdleConnections, options.places)
+        configuration.connections.maximumIdle = max(configuration.connections.maximumIdle, options.places)
         // No connection is kept for a second request.
-        if getenv("BENCH_NEW") != nil { configuration.maximumIdleConnections = 0 }
-        if String(cString: options.scenario) == "soak" { configuration.idleTimeout = .milliseconds(250) }
+        if getenv("BENCH_NEW") != nil { configuration.connections.maximumIdle = 0 }
+        if String(cString: options.scenario) == "soak" { configuration.timeouts.idle = .milliseconds(250) }
         // The compared configurations have no cache.
         let caching = getenv("OURS_CACHE").flatMap { Caching(rawValue: String(cString: $0)) }
         let folder = caching?.isOnDisk == true ? Self.folder() : nil
         defer { folder.map { try? FileManager.default.removeItem(at: $0) } }
-        configuration.cache = caching?.cache(folder)
-        configuration.cachesInMemory = Self.variable("OURS_SHAPE") == "defaults"
-        if caching?.hits == true { configuration.cachePolicy = .cacheElseLoad }
+        configuration.caching.store = caching?.cache(folder)
+        configuration.caching.usesMemoryStore = Self.variable("OURS_SHAPE") == "defaults"
+        if caching?.hits == true { configuration.caching.policy = .cacheElseLoad }
         // The server of the HTTP/2 scenarios supports no other version; all requests share one connection.
         if Self.variable("BENCH_HTTP2") == "1", !url.hasPrefix("https:") {
-            configuration.httpVersions = .http2PriorKnowledge
+            configuration.connections.httpVersions = .http2PriorKnowledge
         }
-        if getenv("OURS_HTTP1") != nil { configuration.httpVersions = .http1Only }
-        if getenv("OURS_PROXY") != nil { configuration.proxyPolicy = .fixed([try Proxy(Self.variable("BENCH_PROXY"))]) }
+        if getenv("OURS_HTTP1") != nil { configuration.connections.httpVersions = .http1Only }
+        if getenv("OURS_PROXY") != nil {
+            configuration.networks.proxyPolicy = .fixed([try Proxy(Self.variable("BENCH_PROXY"))])
+        }
         if let cafile = options.cafile {
             let path = String(cString: cafile)
             // Loads the system's roots as well, as `rawc` does.
@@ -135,7 +137,7 @@ struct Ours {
             session: Session(configuration, decisions: decisions), connections: options.connections,
             isPaced: options.rate > 0, kind: Kind(rawValue: String(cString: options.scenario)) ?? .get, shape: shape,
             caching: caching,
-            cache: configuration.cache)
+            cache: configuration.caching.store)
 
         if getenv("OURS_EXECUTOR") != nil {
             try await withTaskExecutorPreference(URLLoading.eventLoopExecutor) {

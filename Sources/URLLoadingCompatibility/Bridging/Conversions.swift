@@ -106,25 +106,25 @@ extension URLResponse {
 extension Configuration {
     init(_ values: URLSessionConfiguration.Values) {
         self = values.isEphemeral ? .ephemeral : .default
-        cachesInMemory = false
+        caching.usesMemoryStore = false
         loadsOnLoop = true
-        cache = values.cache?.isPlain == true ? values.cache?.core : nil
+        caching.store = values.cache?.isPlain == true ? values.cache?.core : nil
         if !values.protocolClasses.isEmpty {
             let kinds = values.protocolClasses.compactMap { $0 as? URLProtocol.Type }
             handlers = [ClassHandler { kinds }]
         }
         foreignCache = values.cache.flatMap { $0.isPlain ? nil : SubclassCache($0) }
-        idleTimeout = Duration(timeout: values.requestTimeout)
-        resourceTimeout = Duration(timeout: values.resourceTimeout)
-        maximumConnectionsPerHost = max(1, values.connectionsPerHost)
+        timeouts.idle = Duration(timeout: values.requestTimeout)
+        timeouts.resource = Duration(timeout: values.resourceTimeout)
+        connections.maximumPerHost = max(1, values.connectionsPerHost)
         // URLSession has no limit of idle connections: it keeps those that it may open.
-        maximumIdleConnections = max(maximumIdleConnections, maximumConnectionsPerHost)
+        connections.maximumIdle = max(connections.maximumIdle, connections.maximumPerHost)
         headers = Headers(values.headers ?? [:])
-        if let policy = ProxyPolicy(values.proxies) { proxyPolicy = policy }
-        (allowsCellularAccess, allowsExpensiveNetworkAccess) = (values.allowsCellular, values.allowsExpensive)
-        allowsConstrainedNetworkAccess = values.allowsConstrained
-        waitsForConnectivity = values.waitsForConnectivity
-        trafficClass = TrafficClass(values.serviceType)
+        if let policy = ProxyPolicy(values.proxies) { networks.proxyPolicy = policy }
+        (networks.allowsCellular, networks.allowsExpensive) = (values.allowsCellular, values.allowsExpensive)
+        networks.allowsConstrained = values.allowsConstrained
+        networks.waitsForConnectivity = values.waitsForConnectivity
+        networks.trafficClass = TrafficClass(values.serviceType)
         tls.setVersions(from: values.minimumTLS, to: values.maximumTLS)
         authentication.credentialStore = values.credentials?.store
         cookies.storage = values.cookies.map { .store($0.store) } ?? .none

@@ -12,7 +12,7 @@ import URLLoadingIO
 /// ```swift
 /// try await withTestProxy(.init(.http)) { proxy in
 ///     var configuration = Configuration.ephemeral
-///     configuration.proxyPolicy = .fixed([try proxy.address()])
+///     configuration.networks.proxyPolicy = .fixed([try proxy.address()])
 ///     let (data, _) = try await Session(configuration).data(from: URL(string: "http://origin.test:8080/")!)
 ///     assert(proxy.requests.first?.target == "http://origin.test:8080/")
 /// }
@@ -50,11 +50,11 @@ public final class TestProxy: Sendable {
         tls = try configuration.tls.map { try TLSServerContext(.init($0)) }
         life = try ServerLife(.ipv4((127, 0, 0, 1), port: 0))
         var own = URLLoading.Configuration.ephemeral
-        own.proxyPolicy = .none
+        own.networks.proxyPolicy = .none
         own.acceptEncoding = nil
         own.userAgent = nil
-        own.maximumRedirects = 0
-        own.resolver = LocalhostResolver()
+        own.redirects.maximum = 0
+        own.networks.resolver = LocalhostResolver()
         client = Session(own)
     }
 

@@ -23,12 +23,12 @@ struct Job: Sendable {
         let urls = options.urls + (try listed(options))
         let joined = options.saving.joinsAll && urls.count > 1 ? JoinedFile() : nil
         for (index, text) in urls.enumerated() {
-            for match in try matches(AddressText.cleaned(text, keepsPath: options.keepsPath), options) {
+            for match in try matches(AddressText.cleaned(text, keepsPath: options.request.keepsPath), options) {
                 var own = options
-                own.destination = destination(options, joined == nil ? index : 0, match.parts)
-                own.joined = joined
-                own.upload = index < options.uploads.count ? options.uploads[index] : nil
-                own.uploads = own.upload.map { [$0] } ?? []
+                own.output.destination = destination(options, joined == nil ? index : 0, match.parts)
+                own.output.joined = joined
+                own.request.upload = index < options.uploads.count ? options.uploads[index] : nil
+                own.uploads = own.request.upload.map { [$0] } ?? []
                 jobs.append(Job(options: own, url: match.url, number: jobs.count))
             }
         }
@@ -37,7 +37,7 @@ struct Job: Sendable {
     }
 
     private static func matches(_ text: String, _ options: Options) throws(OutputError) -> [URLPattern.Match] {
-        guard options.expandsPatterns else { return [URLPattern.Match(url: text, parts: [])] }
+        guard options.request.expandsPatterns else { return [URLPattern.Match(url: text, parts: [])] }
         do throws(URLPattern.Mistake) { return try URLPattern.matches(text) } catch {
             throw OutputError(.badURL, error.words)
         }
@@ -72,7 +72,7 @@ struct Job: Sendable {
     /// Sets the files of `-O`. Repeated names get a number.
     private static func name(_ jobs: inout [Job]) {
         let named = jobs.indices.filter {
-            jobs[$0].options.destination == .namedAfterURL && !jobs[$0].options.saving.namesFromResponse
+            jobs[$0].options.output.destination == .namedAfterURL && !jobs[$0].options.saving.namesFromResponse
         }
         let wanted = named.map { index in
             let saving = jobs[index].options.saving
@@ -80,11 +80,11 @@ struct Job: Sendable {
                 placed(saving.name(for: $0), saving)
             }
         }
-        let keeps = jobs.first?.options.saving.collision == .number && !(jobs.first?.options.continues ?? false)
+        let keeps = jobs.first?.options.saving.collision == .number && !(jobs.first?.options.output.continues ?? false)
         let names = FileName.distinct(wanted) { keeps && FileCheck.exists($0) }
         for (index, name) in zip(named, names) {
             guard let name else { continue }
-            jobs[index].options.destination = .file(name.own)
+            jobs[index].options.output.destination = .file(name.own)
             guard name.own != name.wanted else { continue }
             let address = AddressText.url(jobs[index].url).map(AddressText.shown) ?? jobs[index].url
             let reason =
@@ -93,12 +93,16 @@ struct Job: Sendable {
             jobs[index].note = "\(address) is saved to \(name.own): \(reason)"
         }
         for index in jobs.indices where jobs[index].options.saving.comparesTime {
-            guard case .file(let path) = jobs[index].options.destination, !FileCheck.isDevice(path) else { continue }
+            guard case .file(let path) = jobs[index].options.output.destination, !FileCheck.isDevice(path) else {
+                continue
+            }
             jobs[index].options.data.condition = TimeCondition(file: path)
         }
         for index in jobs.indices where keeps && !named.contains(index) {
-            guard case .file(let path) = jobs[index].options.destination, !FileCheck.isDevice(path) else { continue }
-            jobs[index].options.destination = .file(FileName.free(path))
+            guard case .file(let path) = jobs[index].options.output.destination, !FileCheck.isDevice(path) else {
+                continue
+            }
+            jobs[index].options.output.destination = .file(FileName.free(path))
         }
     }
 }

@@ -8,7 +8,8 @@ enum OptionCheck {
     static func check(_ options: Options) throws(UsageError) {
         guard !options.wantsHelp, !options.wantsVersion, options.generated == nil else { return }
         let readers =
-            options.payloads.count(where: \.readsStandardInput) + options.formFields.count(where: \.readsStandardInput)
+            options.request.payloads.count(where: \.readsStandardInput)
+            + options.request.formFields.count(where: \.readsStandardInput)
             + options.uploads.count { $0 == "-" }
         if readers > 1 || readers > 0 && options.urls.count > 1 && options.uploads.isEmpty {
             throw UsageError("standard input can be sent once")
@@ -17,43 +18,43 @@ enum OptionCheck {
         try checkRemovedFields(options)
         try checkResuming(options)
         try checkEvents(options)
-        if options.uploadState != nil {
-            guard options.uploads.count == 1, options.upload != "-" else {
+        if options.request.uploadState != nil {
+            guard options.uploads.count == 1, options.request.upload != "-" else {
                 throw UsageError("--resumable needs -T with a file")
             }
             if options.urls.count > 1 { throw UsageError("--resumable takes one URL: STATEFILE holds one upload") }
         }
-        if options.trust.keyFile != nil, options.trust.certificateFile == nil { throw UsageError("--key needs --cert") }
-        _ = try options.connection.policy()
-        if let least = options.minimumTLS, let most = options.maximumTLS, least > most {
+        if options.tls.keyFile != nil, options.tls.certificateFile == nil { throw UsageError("--key needs --cert") }
+        _ = try options.networks.policy()
+        if let least = options.tls.minimumVersion, let most = options.tls.maximumVersion, least > most {
             throw UsageError("--tls-min is above --tls-max")
         }
     }
 
     /// Throws if the options give a request more than one body.
     private static func checkBodies(_ options: Options) throws(UsageError) {
-        let sendsData = !options.payloads.isEmpty && !options.data.sendsDataAsQuery
-        if !options.uploads.isEmpty, !options.formFields.isEmpty {
+        let sendsData = !options.request.payloads.isEmpty && !options.data.sendsDataAsQuery
+        if !options.uploads.isEmpty, !options.request.formFields.isEmpty {
             throw UsageError("-F sends a form and -T sends a file: not both")
         }
-        if !options.formFields.isEmpty, !options.payloads.isEmpty {
+        if !options.request.formFields.isEmpty, !options.request.payloads.isEmpty {
             throw UsageError("-F sends a form and -d sends data: not both")
         }
-        if options.asksForHead, !options.formFields.isEmpty {
+        if options.request.asksForHead, !options.request.formFields.isEmpty {
             throw UsageError("-I asks for a head and -F sends a form: not both")
         }
-        if options.asksForHead, sendsData {
+        if options.request.asksForHead, sendsData {
             throw UsageError("-I asks for a head and -d sends a body: not both; -G sends the data in the URL")
         }
-        if !options.uploads.isEmpty, options.asksForHead || sendsData {
+        if !options.uploads.isEmpty, options.request.asksForHead || sendsData {
             throw UsageError("-T sends a file: not together with -d or -I")
         }
     }
 
     /// Throws for a field that cannot be left out.
     private static func checkRemovedFields(_ options: Options) throws(UsageError) {
-        let removed = options.removedFields
-        if removed.contains(.host), !options.fields.contains(.host) {
+        let removed = options.request.removedFields
+        if removed.contains(.host), !options.request.fields.contains(.host) {
             throw UsageError("Host cannot be left out: HTTP/1.1 requires it (RFC 9112 3.2)")
         }
         if options.sendsBody, let name = [FieldName.contentLength, .transferEncoding].first(where: removed.contains) {
@@ -65,17 +66,17 @@ enum OptionCheck {
     }
 
     private static func checkResuming(_ options: Options) throws(UsageError) {
-        guard options.continues else { return }
+        guard options.output.continues else { return }
         if !options.uploads.isEmpty {
             guard options.urls.allSatisfy({ $0.lowercased().hasPrefix("ftp") }) else {
                 throw UsageError("-C with -T resumes uploads to ftp; over HTTP use --resumable")
             }
             return
         }
-        if options.asksForHead || options.includesHead || options.sendsBody {
+        if options.request.asksForHead || options.output.includesHead || options.sendsBody {
             throw UsageError("-C resumes a body loaded by GET: not with -I, -i, -d or -F")
         }
-        if options.saving.namesFromResponse, case .from = options.resuming {
+        if options.saving.namesFromResponse, case .from = options.output.resuming {
             throw UsageError("-C OFFSET resumes a file whose name is known beforehand: not with -J")
         }
         if options.outputs.allSatisfy({ $0 == .namedAfterURL }) {
@@ -83,15 +84,15 @@ enum OptionCheck {
             if Set(names).count < names.count { throw UsageError("-C takes one URL for each file name") }
         }
         guard options.outputs.isEmpty || options.outputs == [.standardOutput], !options.saving.namesAll else { return }
-        if case .from = options.resuming { return }
+        if case .from = options.output.resuming { return }
         throw UsageError("-C resumes a file: name it with -o or -O, or give the OFFSET to begin at")
     }
 
     private static func checkEvents(_ options: Options) throws(UsageError) {
-        guard options.printsEvents else { return }
-        if options.removedFields.contains(.accept) { throw UsageError("--sse asks for events with Accept") }
+        guard options.output.printsEvents else { return }
+        if options.request.removedFields.contains(.accept) { throw UsageError("--sse asks for events with Accept") }
         if options.urls.count > 1 { throw UsageError("--sse takes one URL: events do not end") }
-        if options.destination != .standardOutput || options.includesHead || options.asksForHead {
+        if options.output.destination != .standardOutput || options.output.includesHead || options.request.asksForHead {
             throw UsageError("--sse writes events to standard output: not with -o, -O, -i or -I")
         }
     }

@@ -7,7 +7,7 @@ extension OptionTable {
         OptionRule(
             .cache, nil, "cache", "DIR", "keep responses in DIR, and answer from there what HTTP allows; -v says why"
         ) {
-            $0.cacheDirectory = $1
+            $0.caching.directory = $1
         },
         OptionRule(
             .cache, nil, "cache-policy", "NAME",
@@ -16,7 +16,7 @@ extension OptionTable {
             guard let policy = policies[text] else {
                 throw UsageError("--cache-policy: \(text) is none of \(policies.keys.sorted().joined(separator: ", "))")
             }
-            options.cachePolicy = policy
+            options.caching.policy = policy
         },
     ]
 

@@ -9,46 +9,46 @@ extension OptionTable {
         OptionRule(.limits, nil, "timeout", "SECONDS", "idle timeout: end a load when the server is silent, default 60")
         {
             (options, text) throws(UsageError) in
-            options.idleTimeout = try OptionValue.seconds(text, "--timeout")
+            options.timeouts.idle = try OptionValue.seconds(text, "--timeout")
         }.also("read-timeout").like(wget: "-T SECONDS", httpie: "--timeout SECONDS"),
         OptionRule(
             .limits, nil, "connect-timeout", "SECONDS",
             "connect timeout, including lookup, proxies and TLS"
         ) { (options, text) throws(UsageError) in
-            options.connectTimeout = try OptionValue.secondsOrNone(text, "--connect-timeout")
+            options.timeouts.connect = try OptionValue.secondsOrNone(text, "--connect-timeout")
         }.like(wget: "--connect-timeout=SECONDS"),
         OptionRule(.limits, nil, "expect100-timeout", "SECONDS", "the time that a body waits for a 100 (Continue)") {
             (options, text) throws(UsageError) in
-            options.expectContinueTimeout = try OptionValue.seconds(text, "--expect100-timeout")
+            options.timeouts.expectContinue = try OptionValue.seconds(text, "--expect100-timeout")
         },
         OptionRule(.limits, "m", "max-time", "SECONDS", "time limit for the whole load") {
             (options, text) throws(UsageError) in
-            options.totalTimeout = try OptionValue.secondsOrNone(text, "--max-time")
+            options.timeouts.resource = try OptionValue.secondsOrNone(text, "--max-time")
         },
         OptionRule(
             .limits, nil, "max-filesize", "BYTES", "refuse a larger body: 500, 100k, 2m, 1g; exit code 63"
         ) { (options, text) throws(UsageError) in
-            options.maximumSize = try OptionValue.speed(text, "--max-filesize", "bytes")
+            options.limits.bodySize = try OptionValue.speed(text, "--max-filesize", "bytes")
         },
         OptionRule(
             .limits, nil, "max-connections", "N", "connections per host, default 6; with -O that many URLs load at once"
         ) { (options, text) throws(UsageError) in
-            options.maximumConnections = try OptionValue.count(text, "--max-connections", from: 1)
+            options.connections.maximumPerHost = try OptionValue.count(text, "--max-connections", from: 1)
         },
         OptionRule(.limits, nil, flag: "strict", "refuse responses that break rules of HTTP, instead of reading them") {
             $0.strictness = .strict
         },
         OptionRule(.limits, "0", flag: "http1.0", "send requests of HTTP/1.0, each on a connection of its own") {
-            ($0.httpVersions, $0.speaksHTTP10) = (.http1Only, true)
+            ($0.connections.httpVersions, $0.connections.speaksHTTP10) = (.http1Only, true)
         },
         OptionRule(.limits, nil, flag: "http1.1", "speak HTTP/1.1 only") {
-            ($0.httpVersions, $0.speaksHTTP10) = (.http1Only, false)
+            ($0.connections.httpVersions, $0.connections.speaksHTTP10) = (.http1Only, false)
         },
         OptionRule(.limits, nil, flag: "http2", "let https servers choose HTTP/2 (default)") {
-            ($0.httpVersions, $0.speaksHTTP10) = (.automatic, false)
+            ($0.connections.httpVersions, $0.connections.speaksHTTP10) = (.automatic, false)
         },
         OptionRule(.limits, nil, flag: "http2-prior-knowledge", "use HTTP/2 without negotiation, also for http") {
-            ($0.httpVersions, $0.speaksHTTP10) = (.http2PriorKnowledge, false)
+            ($0.connections.httpVersions, $0.connections.speaksHTTP10) = (.http2PriorKnowledge, false)
         },
         OptionRule(
             .limits, nil, granted: "tr-encoding", "ignored: no transfer coding is asked for; --compressed compresses"),
@@ -58,7 +58,7 @@ extension OptionTable {
         OptionRule(
             .limits, nil, "limit-rate", "SPEED", "maximum bytes per second in each direction: 500, 100k, 2m, 1g"
         ) { (options, text) throws(UsageError) in
-            options.rateLimit = try OptionValue.speed(text, "--limit-rate")
+            options.limits.rate = try OptionValue.speed(text, "--limit-rate")
         }.like(wget: "--limit-rate=SPEED"),
         OptionRule(.limits, "Z", switch: "parallel", "load all URLs at once", \.shared.isParallel),
         OptionRule(.limits, nil, "parallel-max", "N", "with -Z: the maximum at once, default 50") {

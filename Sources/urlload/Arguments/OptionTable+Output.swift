@@ -16,32 +16,33 @@ extension OptionTable {
             .output, "C", "continue-at", "OFFSET|-",
             "resume FILE if the server can validate its part; -: also if not; OFFSET: from there"
         ) { (options, text) throws(UsageError) in
-            options.resuming = try OptionValue.resuming(text)
+            options.output.resuming = try OptionValue.resuming(text)
         }.optional { $0 == "-" || !$0.isEmpty && $0.utf8.allSatisfy { (0x30...0x39).contains($0) } }
             .also("continue").like(wget: "-c, --continue", httpie: "-c, --continue"),
-        OptionRule(.output, "i", switch: "include", "write the response heads before the body", \.includesHead)
+        OptionRule(.output, "i", switch: "include", "write the response heads before the body", \.output.includesHead)
             .also("show-headers").like(wget: "--save-headers", httpie: "(default); -h for heads alone"),
         OptionRule(.output, "D", "dump-header", "FILE", "write the response heads to FILE; - is standard output") {
-            $0.headFile = $1
+            $0.output.headFile = $1
         }.like(wget: "-S, --server-response"),
         OptionRule(
             .output, "w", "write-out", "FORMAT",
             "write FORMAT after each load: %{http_code}, %{json}, %header{NAME} …; @FILE reads it"
         ) { (options, text) throws(UsageError) in
-            options.writeOut = try OptionValue.format(text)
+            options.output.writeOut = try OptionValue.format(text)
         }.like(httpie: "-p, --print"),
         OptionRule(
-            .output, "f", switch: "fail", "treat 4xx and 5xx as a failure: no body, exit code 22", \.failsOnStatus
+            .output, "f", switch: "fail", "treat 4xx and 5xx as a failure: no body, exit code 22",
+            \.output.failsOnStatus
         ).like(wget: "(default)", httpie: "--check-status (default)"),
         OptionRule(
-            .output, nil, switch: "fail-with-body", "like --fail, but write the body", \.failsWithBody
+            .output, nil, switch: "fail-with-body", "like --fail, but write the body", \.output.failsWithBody
         ).like(wget: "--content-on-error", httpie: "--check-status (default)"),
         OptionRule(
             .output, nil, switch: "fail-early", "end with the first load that fails", \.shared.failsEarly),
         OptionRule(.output, nil, "summary", "json", "write one JSON object per URL instead of the body") {
             (options, text) throws(UsageError) in
             guard text == "json" else { throw UsageError("--summary takes json, not \(text)") }
-            options.printsSummary = true
+            options.output.printsSummary = true
         },
         OptionRule(
             .output, nil, "pretty", "WHAT", "indent and colour JSON, XML, HTML and heads: all, colors, format, none"
@@ -50,11 +51,11 @@ extension OptionTable {
             guard let pretty = Pretty(text) else {
                 throw UsageError("--pretty takes all, colors, format or none, not \(text)")
             }
-            options.pretty = pretty
+            options.output.pretty = pretty
         }.like(httpie: "--pretty WHAT"),
         OptionRule(
             .output, nil, switch: "sse", "write server-sent events as they arrive, and reconnect at their end",
-            \.printsEvents),
+            \.output.printsEvents),
         OptionRule(.output, "s", switch: "silent", "no progress, no messages; the exit code remains", \.isSilent)
             .also("quiet").like(wget: "-q, --quiet", httpie: "-q, --quiet"),
         OptionRule(.output, "S", switch: "show-error", "with -s: show errors", \.shared.showsErrors)
@@ -106,7 +107,7 @@ extension OptionTable {
 extension Options {
     fileprivate mutating func add(output: Destination) {
         outputs.append(output)
-        destination = output
+        self.output.destination = output
     }
 }
 

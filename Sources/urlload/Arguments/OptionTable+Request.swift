@@ -12,22 +12,26 @@ extension OptionTable {
         ) { (options, text) throws(UsageError) in
             let method = Method(text)
             guard method.isValid else { throw UsageError("\(text) is no method") }
-            options.method = method
+            options.request.method = method
         }.also("method").like(wget: "--method=METHOD", httpie: "METHOD before the URL"),
         OptionRule(.request, nil, "url", "URL", "load this URL too") { $0.urls.append($1) },
         OptionRule(
             .request, "g", flag: "globoff", "do not expand [1-9], [a-z] and {a,b} in URLs"
-        ) { $0.expandsPatterns = false }.undone { $0.expandsPatterns = true },
-        OptionRule(.request, nil, switch: "path-as-is", "send /../ and /./ in a URL's path as they are", \.keepsPath)
-            .like(httpie: "--path-as-is"),
+        ) { $0.request.expandsPatterns = false }.undone { $0.request.expandsPatterns = true },
+        OptionRule(
+            .request, nil, switch: "path-as-is", "send /../ and /./ in a URL's path as they are", \.request.keepsPath
+        )
+        .like(httpie: "--path-as-is"),
         OptionRule(
             .request, "H", "header", "'Name: value'", "send this field; 'Name:' sends none, 'Name;' an empty one"
         ) {
             (options, text) throws(UsageError) in
             try options.take(field: text)
         }.like(wget: "--header='Name: value'", httpie: "Name:value"),
-        OptionRule(.request, "A", "user-agent", "TEXT", "send this User-Agent; empty for none") { $0.userAgent = $1 }
-            .like(wget: "-U TEXT", httpie: "User-Agent:TEXT"),
+        OptionRule(.request, "A", "user-agent", "TEXT", "send this User-Agent; empty for none") {
+            $0.request.userAgent = $1
+        }
+        .like(wget: "-U TEXT", httpie: "User-Agent:TEXT"),
         OptionRule(
             .request, "e", "referer", "URL",
             "send this Referer; URL;auto or ;auto: after a redirect, where it came from"
@@ -47,14 +51,14 @@ extension OptionTable {
             $0.data.tagToCompare = $1
         },
         OptionRule(.request, nil, "etag-save", "FILE", "write the ETag to FILE") { $0.data.tagToSave = $1 },
-        OptionRule(.request, "I", switch: "head", "request the head only (HEAD), and write it", \.asksForHead)
+        OptionRule(.request, "I", switch: "head", "request the head only (HEAD), and write it", \.request.asksForHead)
             .also("spider").like(wget: "--spider", httpie: "HEAD before the URL"),
         OptionRule(
             .request, nil, flag: "compressed",
             "accept content codings (gzip …) and decode them; the default without -o and -O"
-        ) { $0.acceptsCompressed = true }.like(wget: "--compression=auto", httpie: "(default)"),
+        ) { $0.request.acceptsCompressed = true }.like(wget: "--compression=auto", httpie: "(default)"),
         OptionRule(.request, nil, flag: "no-compressed", "accept no content codings; the default with -o and -O") {
-            $0.acceptsCompressed = false
+            $0.request.acceptsCompressed = false
         }.like(wget: "--compression=none"),
     ]
 
@@ -63,21 +67,21 @@ extension OptionTable {
             .request, "d", "data", "DATA|@FILE",
             "send DATA, or FILE without line breaks (@-: standard input); & joins several"
         ) {
-            $0.payloads.append($1.hasPrefix("@") ? .lines(String($1.dropFirst())) : .text($1))
+            $0.request.payloads.append($1.hasPrefix("@") ? .lines(String($1.dropFirst())) : .text($1))
         }.also("data-ascii").like(wget: "--post-data=DATA", httpie: "-f NAME=VALUE"),
         OptionRule(.request, nil, "data-binary", "DATA|@FILE", "like -d, but send FILE unchanged") {
-            $0.payloads.append($1.hasPrefix("@") ? .file(String($1.dropFirst())) : .text($1))
+            $0.request.payloads.append($1.hasPrefix("@") ? .file(String($1.dropFirst())) : .text($1))
         }.like(wget: "--post-file=FILE", httpie: "< FILE, @FILE"),
         OptionRule(.request, nil, "data-raw", "DATA", "send DATA, also if it begins with @") {
-            $0.payloads.append(.text($1))
+            $0.request.payloads.append(.text($1))
         }.like(wget: "--body-data=DATA", httpie: "--raw DATA"),
         OptionRule(
             .request, nil, "data-urlencode", "NAME=TEXT", "send it percent-encoded; =TEXT, TEXT, @FILE, NAME@FILE too"
-        ) { $0.payloads.append(.encoding($1)) }.like(httpie: "-f NAME=VALUE"),
+        ) { $0.request.payloads.append(.encoding($1)) }.like(httpie: "-f NAME=VALUE"),
         OptionRule(
             .request, nil, "json", "DATA|@FILE", "send DATA as application/json, and accept it; several are joined"
         ) {
-            $0.payloads.append(.json($1))
+            $0.request.payloads.append(.json($1))
             $0.data.isJSON = true
         }.like(httpie: "NAME=VALUE, NAME:=JSON"),
         OptionRule(
@@ -94,23 +98,23 @@ extension OptionTable {
             "upload FILE with PUT; - is standard input; its name is added to a URL ending in /"
         ) {
             $0.uploads.append($1)
-            $0.upload = $1
+            $0.request.upload = $1
         }.like(wget: "--method=PUT --body-file=FILE", httpie: "PUT URL < FILE"),
         OptionRule(
             .request, nil, "resumable", "STATEFILE",
             "with -T: resumable upload; STATEFILE keeps its state for a later run"
         ) {
-            $0.uploadState = $1
+            $0.request.uploadState = $1
         },
         OptionRule(
             .request, "F", "form", "NAME=VALUE|@FILE",
             "send a form with this field, or file (;type= ;filename=); may be repeated"
         ) { (options, text) throws(UsageError) in
-            options.formFields.append(try FormField(text))
+            options.request.formFields.append(try FormField(text))
         }.like(httpie: "-f NAME@FILE"),
         OptionRule(.request, nil, "form-string", "NAME=VALUE", "like -F, but VALUE is always text") {
             (options, text) throws(UsageError) in
-            options.formFields.append(try .literal(text))
+            options.request.formFields.append(try .literal(text))
         }.like(httpie: "--multipart NAME=VALUE"),
     ]
 }
@@ -135,11 +139,11 @@ extension Options {
             return
         }
         if text.hasSuffix(";"), !text.contains(":") {
-            fields.append(try OptionValue.field(text.dropLast() + ":").0, "")
+            request.fields.append(try OptionValue.field(text.dropLast() + ":").0, "")
             return
         }
         let (name, value) = try OptionValue.field(text)
-        guard !value.isEmpty else { return removedFields.append(name) }
-        fields.append(name, value)
+        guard !value.isEmpty else { return request.removedFields.append(name) }
+        request.fields.append(name, value)
     }
 }

@@ -57,62 +57,62 @@ struct OptionTable: Sendable {
 
 extension OptionTable {
     static let redirects: [OptionRule] = [
-        OptionRule(.redirects, "L", switch: "location", "follow redirects (default)", \.followsRedirects)
+        OptionRule(.redirects, "L", switch: "location", "follow redirects (default)", \.redirects.areFollowed)
             .also("follow").like(httpie: "-F, --follow"),
         OptionRule(.redirects, nil, flag: "no-location", "do not follow redirects; the redirect is the response") {
-            $0.followsRedirects = false
+            $0.redirects.areFollowed = false
         }.like(wget: "--max-redirect=0"),
         OptionRule(.redirects, nil, "max-redirects", "N", "follow at most N, default 20; more is exit code 47") {
             (options, text) throws(UsageError) in
-            options.maximumRedirects =
+            options.redirects.maximum =
                 text == "-1" ? 10_000 : try OptionValue.count(text, "--max-redirects", from: 0)
         }.also("max-redirs", "max-redirect").like(wget: "--max-redirect=N", httpie: "--max-redirects N"),
         OptionRule(.redirects, nil, flag: "post301", "repeat a POST after a 301; otherwise a GET follows") {
-            $0.keepsPost.insert(301)
+            $0.redirects.keepsPost.insert(301)
         },
-        OptionRule(.redirects, nil, flag: "post302", "the same for 302") { $0.keepsPost.insert(302) },
-        OptionRule(.redirects, nil, flag: "post303", "the same for 303") { $0.keepsPost.insert(303) },
+        OptionRule(.redirects, nil, flag: "post302", "the same for 302") { $0.redirects.keepsPost.insert(302) },
+        OptionRule(.redirects, nil, flag: "post303", "the same for 303") { $0.redirects.keepsPost.insert(303) },
     ]
 
     static let security: [OptionRule] = [
         OptionRule(.security, nil, "proto", "LIST", "load with these schemes alone: =https; all, +, - as in curl") {
             (options, text) throws(UsageError) in
-            options.schemes = try OptionValue.schemes(text, from: options.schemes)
+            options.request.schemes = try OptionValue.schemes(text, from: options.request.schemes)
         },
         OptionRule(.security, nil, "proto-redir", "LIST", "follow redirects to these schemes alone") {
             (options, text) throws(UsageError) in
-            options.redirectSchemes = try OptionValue.schemes(text, from: options.redirectSchemes)
+            options.redirects.schemes = try OptionValue.schemes(text, from: options.redirects.schemes)
         },
         OptionRule(.security, nil, "cacert", "FILE", "trust the issuers in this PEM file, and no others") {
-            $0.rootsFile = $1
+            $0.tls.rootsFile = $1
         }.also("ca-certificate").like(wget: "--ca-certificate=FILE", httpie: "--verify FILE"),
         OptionRule(
             .security, nil, "tls-min", "VERSION", "the lowest TLS version accepted: 1.0, 1.1, 1.2 (default) or 1.3"
         ) {
             (options, text) throws(UsageError) in
-            options.minimumTLS = try OptionValue.tlsVersion(text, "--tls-min")
+            options.tls.minimumVersion = try OptionValue.tlsVersion(text, "--tls-min")
         }.like(wget: "--secure-protocol=…", httpie: "--ssl=…"),
         OptionRule(.security, nil, flag: "tlsv1.0", "the same as --tls-min 1.0, which is not safe") {
-            $0.minimumTLS = .tls10
+            $0.tls.minimumVersion = .tls10
         },
         OptionRule(.security, nil, flag: "tlsv1.1", "the same as --tls-min 1.1, which is not safe") {
-            $0.minimumTLS = .tls11
+            $0.tls.minimumVersion = .tls11
         },
-        OptionRule(.security, "1", flag: "tlsv1.2", "the same as --tls-min 1.2") { $0.minimumTLS = .tls12 }
+        OptionRule(.security, "1", flag: "tlsv1.2", "the same as --tls-min 1.2") { $0.tls.minimumVersion = .tls12 }
             .also("tlsv1"),
-        OptionRule(.security, nil, flag: "tlsv1.3", "the same as --tls-min 1.3") { $0.minimumTLS = .tls13 },
+        OptionRule(.security, nil, flag: "tlsv1.3", "the same as --tls-min 1.3") { $0.tls.minimumVersion = .tls13 },
         OptionRule(
             .security, nil, "tls-max", "VERSION", "the highest TLS version offered: 1.0, 1.1, 1.2 or 1.3 (default)"
         ) {
             (options, text) throws(UsageError) in
-            options.maximumTLS = try OptionValue.tlsVersion(text, "--tls-max")
+            options.tls.maximumVersion = try OptionValue.tlsVersion(text, "--tls-max")
         },
         OptionRule(
             .security, nil, flag: "ssl-reqd", "ftp: begin TLS before the login, or end the load (AUTH TLS)"
         ) { $0.ftp.security = .explicit },
         OptionRule(
             .security, "k", switch: "insecure",
-            "do not verify certificates: any machine between can read and change everything", \.isInsecure
+            "do not verify certificates: any machine between can read and change everything", \.tls.isInsecure
         ).also("no-check-certificate").like(wget: "--no-check-certificate", httpie: "--verify no"),
     ]
 
@@ -121,24 +121,25 @@ extension OptionTable {
             .retries, nil, "retry", "N",
             "retry up to N times after a timeout, a failed lookup, 408, 429, 500, 502, 503, 504"
         ) { (options, text) throws(UsageError) in
-            options.retries = try OptionValue.count(text, "--retry", from: 0)
+            options.retries.count = try OptionValue.count(text, "--retry", from: 0)
         }.like(wget: "-t N, --tries=N"),
         OptionRule(
-            .retries, nil, switch: "retry-connrefused", "with --retry: after a refused connection too", \.retriesRefused
+            .retries, nil, switch: "retry-connrefused", "with --retry: after a refused connection too",
+            \.retries.includesRefused
         ).like(wget: "--retry-connrefused"),
         OptionRule(
             .retries, nil, switch: "retry-all-errors", "with --retry: after every failure and every 4xx and 5xx",
-            \.retriesEverything
+            \.retries.includesEverything
         ).like(wget: "--retry-on-http-error=…"),
         OptionRule(
             .retries, nil, "retry-delay", "SECONDS",
             "wait that long before each retry; 0 or unset: 1, 2, 4 … 600 at most"
         ) { (options, text) throws(UsageError) in
-            options.retryDelay = try OptionValue.secondsOrNone(text, "--retry-delay")
+            options.retries.delay = try OptionValue.secondsOrNone(text, "--retry-delay")
         }.like(wget: "--waitretry=SECONDS"),
         OptionRule(.retries, nil, "retry-max-time", "SECONDS", "begin no retry after this time; 0 for no limit") {
             (options, text) throws(UsageError) in
-            options.retryTime = try OptionValue.secondsOrNone(text, "--retry-max-time")
+            options.retries.maximumTime = try OptionValue.secondsOrNone(text, "--retry-max-time")
         },
     ]
 
@@ -154,15 +155,15 @@ extension OptionTable {
         },
         OptionRule(
             .logging, nil, switch: "trace-secrets", "show passwords, tokens and cookies in traces and in --har",
-            \.showsSecrets),
+            \.output.showsSecrets),
         OptionRule(.logging, nil, "har", "FILE", "write every transaction, its times and bytes, to FILE (HAR 1.2)") {
-            $0.archiveFile = $1
+            $0.output.archiveFile = $1
         },
         OptionRule(
             .logging, nil, switch: "waterfall", "draw the times of each request, on standard error",
-            \.drawsWaterfall),
+            \.output.drawsWaterfall),
         OptionRule(.logging, nil, "report", "FILE", "write the waterfall, with the heads, as an HTML page") {
-            $0.reportFile = $1
+            $0.output.reportFile = $1
         },
     ]
 

@@ -122,7 +122,7 @@ enum BackgroundCommand {
                 return error.code
             }
             guard !jobs.isEmpty else { return wrong("no URL") }
-            guard !isUpload || jobs.allSatisfy({ $0.options.upload != nil }) else {
+            guard !isUpload || jobs.allSatisfy({ $0.options.request.upload != nil }) else {
                 return wrong("bg put sends a file: -T FILE")
             }
             do throws(OutputError) { try makeFolders(jobs) } catch {
@@ -141,7 +141,7 @@ enum BackgroundCommand {
 
     private static func makeFolders(_ jobs: [Job]) throws(OutputError) {
         for job in jobs where job.options.saving.makesFolders {
-            if case .file(let path) = job.options.destination { try Folder.make(for: path) }
+            if case .file(let path) = job.options.output.destination { try Folder.make(for: path) }
         }
     }
 
@@ -175,11 +175,11 @@ enum BackgroundCommand {
         }
         if let token = login.token { request.headers[.authorization] = "Bearer " + token }
         let options = BackgroundNote.options(job.options)
-        if let path = job.options.upload {
+        if let path = job.options.request.upload {
             request.body = nil
             return try await session.background.upload(request, fromFile: URL(filePath: path), options: options)
         }
-        guard case .file(let path) = job.options.destination else {
+        guard case .file(let path) = job.options.output.destination else {
             throw LoadError(
                 .badRequest, phase: .preparing, party: .local,
                 detail: "a background transfer cannot write to standard output (-o -)")

@@ -11,7 +11,11 @@ enum BackgroundNote {
 
     static func options(_ options: Options) -> BackgroundOptions {
         var own = BackgroundOptions()
-        if options.failsWithBody { own.userData = failsWithBody } else { own.requiresSuccess = options.failsOnStatus }
+        if options.output.failsWithBody {
+            own.userData = failsWithBody
+        } else {
+            own.requiresSuccess = options.output.failsOnStatus
+        }
         return own
     }
 

@@ -38,26 +38,26 @@ enum LoadCommand {
             }
             options.login.password = password
         }
-        if let user = options.connection.proxyUser, !user.contains(":"),
+        if let user = options.networks.proxyUser, !user.contains(":"),
             let password = PasswordPrompt.ask("Password of \(user) at the proxy: ")
         {
-            options.connection.proxyUser = "\(user):\(password)"
+            options.networks.proxyUser = "\(user):\(password)"
         }
         return nil
     }
 
     static func load(_ options: Options) async -> Ending {
         let screen = Screen(options)
-        if options.isInsecure {
+        if options.tls.isInsecure {
             screen.message(Help.insecureWarning)
         }
-        let archiver = options.archiveFile.map { _ in Archive.archiver(options) }
+        let archiver = options.output.archiveFile.map { _ in Archive.archiver(options) }
         let jobs: [Job]
         let heads: HeadFile?
         let memory: Memory
         do throws(OutputError) {
             jobs = try Job.all(options)
-            heads = try options.headFile.map { (path) throws(OutputError) in try HeadFile(path) }
+            heads = try options.output.headFile.map { (path) throws(OutputError) in try HeadFile(path) }
             memory = try Memory(options, jobs.map(\.url))
         } catch {
             screen.error(error.words)
@@ -66,7 +66,7 @@ enum LoadCommand {
         var known = options
         known.urls = jobs.map(\.url)
         var configuration = Configuration(known, screen, archiver)
-        if let code = await options.trust.apply(to: &configuration.tls, screen.error) { return Ending(code) }
+        if let code = await options.tls.apply(to: &configuration.tls, screen.error) { return Ending(code) }
         for complaint in memory.complaints { screen.message(complaint) }
         if let problem = options.login.netrc?.problem { screen.message("warning: \(problem)") }
         configuration.cookies.storage = .store(memory.cookies)
@@ -79,12 +79,14 @@ enum LoadCommand {
             session.invalidateAndCancel()
             await session.invalidated()
             // Waits for the responses that are still being stored.
-            session.configuration.cache?.flush()
+            session.configuration.caching.store?.flush()
             return ending
         }
         let remembered = memory.write(screen)
         let ending = loaded == .done ? Ending(remembered) : loaded
-        guard let archiver, let path = options.archiveFile else { return Signals.exitCode.map { Ending($0) } ?? ending }
+        guard let archiver, let path = options.output.archiveFile else {
+            return Signals.exitCode.map { Ending($0) } ?? ending
+        }
         let written = Archive.write(archiver.archive, to: path, screen)
         return Signals.exitCode.map { Ending($0) } ?? (ending == .done ? Ending(written) : ending)
     }

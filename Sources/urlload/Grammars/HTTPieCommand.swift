@@ -52,12 +52,12 @@ enum HTTPieCommand {
         if isMethod, words.count > 1,
             !HTTPieItem.isItem(words[1]) || words[1].contains("://") || words[1].hasPrefix(":")
         {
-            options.method = Method(first.uppercased())
+            options.request.method = Method(first.uppercased())
             words = words.dropFirst()
         }
         options.urls = [url(words.removeFirst(), scheme)]
-        options.expandsPatterns = false
-        if options.maximumRedirects == nil { options.maximumRedirects = 29 }
+        options.request.expandsPatterns = false
+        if options.redirects.maximum == nil { options.redirects.maximum = 29 }
         try openSession(&options)
         var items: [HTTPieItem] = []
         for word in words { items.append(try HTTPieItem(word)) }
@@ -116,11 +116,15 @@ enum HTTPieCommand {
         case .field, .fieldFile:
             let value = item.mark == .field ? item.value : try text(item.value)
             if value == ";" {
-                options.fields.append(try OptionValue.field(item.name + ":").0, "")
+                options.request.fields.append(try OptionValue.field(item.name + ":").0, "")
                 return
             }
             let (name, checked) = try OptionValue.field("\(item.name):\(value)")
-            if checked.isEmpty { options.removedFields.append(name) } else { options.fields.append(name, checked) }
+            if checked.isEmpty {
+                options.request.removedFields.append(name)
+            } else {
+                options.request.fields.append(name, checked)
+            }
         case .query, .queryFile:
             let value = item.mark == .query ? item.value : try text(item.value)
             let encoded = Options.Payload.encoded(value.utf8)
@@ -136,17 +140,17 @@ enum HTTPieCommand {
             throw UsageError("files are sent in a form: -f, or --multipart")
         }
         if items.isEmpty {
-            if options.items.kind == .json, !options.payloads.isEmpty { setJSONTypes(&options) }
-            guard options.payloads.isEmpty, !options.items.ignoresInput, isatty(STDIN_FILENO) == 0,
+            if options.items.kind == .json, !options.request.payloads.isEmpty { setJSONTypes(&options) }
+            guard options.request.payloads.isEmpty, !options.items.ignoresInput, isatty(STDIN_FILENO) == 0,
                 let bytes = try? InputFile.all("-"), !bytes.isEmpty
             else { return }
-            options.payloads = [.text(String(decoding: bytes, as: UTF8.self))]
+            options.request.payloads = [.text(String(decoding: bytes, as: UTF8.self))]
             if options.items.kind == .json { setJSONTypes(&options) }
             return
         }
         switch options.items.kind {
         case .json:
-            options.payloads = [.text(try object(items))]
+            options.request.payloads = [.text(try object(items))]
             setJSONTypes(&options)
         case .form where !hasFiles:
             var fields: [Options.Payload] = []
@@ -154,11 +158,11 @@ enum HTTPieCommand {
                 let name = Options.Payload.encoded(item.name.utf8)
                 fields.append(.text("\(name)=\(Options.Payload.encoded(try value(item).utf8))"))
             }
-            options.payloads = fields
+            options.request.payloads = fields
             addField(&options, .contentType, "application/x-www-form-urlencoded; charset=utf-8")
         case .form, .multipart:
             for item in items {
-                options.formFields.append(
+                options.request.formFields.append(
                     item.mark == .file
                         ? try FormField("\(item.name)=@\(item.value)")
                         : FormField(name: item.name, content: .text(try value(item))))
@@ -197,12 +201,12 @@ enum HTTPieCommand {
     }
 
     private static func addField(_ options: inout Options, _ name: FieldName, _ value: String) {
-        guard !options.fields.contains(name), !options.removedFields.contains(name) else { return }
-        options.fields.append(name, value)
+        guard !options.request.fields.contains(name), !options.request.removedFields.contains(name) else { return }
+        options.request.fields.append(name, value)
     }
 
     private static func show(_ options: inout Options, isTerminal: Bool) {
-        if options.pretty == nil { options.pretty = .usual(isTerminal: isTerminal) }
+        if options.output.pretty == nil { options.output.pretty = .usual(isTerminal: isTerminal) }
         print(&options, isTerminal: isTerminal && options.outputs.isEmpty)
         if options.items.isOffline {
             // There is nothing to download.
@@ -210,19 +214,19 @@ enum HTTPieCommand {
             return
         }
         if options.items.downloads {
-            options.failsOnStatus = true
+            options.output.failsOnStatus = true
             guard options.outputs.isEmpty else { return }
-            (options.outputs, options.destination) = ([.namedAfterURL], .namedAfterURL)
-            options.saving.takesServersName = !options.continues
+            (options.outputs, options.output.destination) = ([.namedAfterURL], .namedAfterURL)
+            options.saving.takesServersName = !options.output.continues
             options.saving.collision = .number
             return
         }
         if options.items.isQuiet {
             options.items.prints = nil
-            options.dropsBody = options.outputs.isEmpty
+            options.output.dropsBody = options.outputs.isEmpty
             return
         }
-        options.dropsBody = options.items.prints?.contains(.body) == false
+        options.output.dropsBody = options.items.prints?.contains(.body) == false
     }
 
     /// Chooses the parts that are written.

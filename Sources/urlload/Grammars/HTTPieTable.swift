@@ -15,7 +15,7 @@ extension OptionTable {
         OptionRule(.request, nil, flag: "multipart", "send items as multipart/form-data") {
             $0.items.kind = .multipart
         },
-        OptionRule(.request, nil, "raw", "TEXT", "send TEXT as it is") { $0.payloads = [.text($1)] },
+        OptionRule(.request, nil, "raw", "TEXT", "send TEXT as it is") { $0.request.payloads = [.text($1)] },
         OptionRule(.request, "I", flag: "ignore-stdin", "do not send standard input") { $0.items.ignoresInput = true },
         OptionRule(.request, nil, granted: "unsorted", "fields and names stay in their order (always)"),
     ]
@@ -47,32 +47,35 @@ extension OptionTable {
             $0.items.isOffline = true
         },
         OptionRule(
-            .logging, nil, switch: "trace-secrets", "write passwords and tokens of requests too", \.showsSecrets),
+            .logging, nil, switch: "trace-secrets", "write passwords and tokens of requests too",
+            \.output.showsSecrets),
         OptionRule(.output, nil, "pretty", "WHAT", "all, colors, format or none; by default all on a terminal") {
             (options, text) throws(UsageError) in
             guard let pretty = Pretty(text) else {
                 throw UsageError("--pretty takes all, colors, format or none, not \(text)")
             }
-            options.pretty = pretty
+            options.output.pretty = pretty
         },
-        OptionRule(.request, nil, switch: "path-as-is", "send /../ and /./ in the URL's path as they are", \.keepsPath),
+        OptionRule(
+            .request, nil, switch: "path-as-is", "send /../ and /./ in the URL's path as they are",
+            \.request.keepsPath),
         OptionRule(.output, "s", "style", "NAME", "ignored: there is one style") { _, _ in },
         OptionRule(.output, "S", granted: "stream", "write received bytes at once (always with --pretty none)"),
         OptionRule(.output, "o", "output", "FILE", "write the body to FILE") {
             $0.outputs = [.file($1)]
-            $0.destination = $0.outputs[0]
+            $0.output.destination = $0.outputs[0]
         },
         OptionRule(.output, "d", flag: "download", "write the body to a file that the server or the URL names") {
             $0.items.downloads = true
         },
         OptionRule(.output, "c", flag: "continue", "with -d -o FILE: resume FILE") {
-            $0.resuming = .always
+            $0.output.resuming = .always
         },
         OptionRule(.output, "q", flag: "quiet", "write nothing but errors, and the file of -o or -d") {
             ($0.isSilent, $0.shared.showsErrors, $0.items.isQuiet) = (true, true, true)
         },
         OptionRule(.output, nil, flag: "check-status", "exit code 4 for 4xx, 5 for 5xx, 3 for 3xx with --no-follow") {
-            $0.failsWithBody = true
+            $0.output.failsWithBody = true
         },
         OptionRule(.other, nil, flag: "help", "this text") { $0.wantsHelp = true },
         OptionRule(.other, nil, flag: "version", "the version") { $0.wantsVersion = true },
@@ -89,33 +92,33 @@ extension OptionTable {
             }
             options.items.loginKind = text
         },
-        OptionRule(.redirects, "F", flag: "follow", "follow redirects (default)") { $0.followsRedirects = true }
-            .undone { $0.followsRedirects = false },
+        OptionRule(.redirects, "F", flag: "follow", "follow redirects (default)") { $0.redirects.areFollowed = true }
+            .undone { $0.redirects.areFollowed = false },
         OptionRule(.redirects, nil, "max-redirects", "N", "fail at redirect N, default 30") {
             (options, text) throws(UsageError) in
             // httpie fails when the number is reached, not when it is exceeded; 0 is no limit.
             let count = try OptionValue.count(text, "--max-redirects", from: 0)
-            options.maximumRedirects = count == 0 ? 10_000 : count - 1
+            options.redirects.maximum = count == 0 ? 10_000 : count - 1
         },
         OptionRule(.limits, nil, "timeout", "SECONDS", "idle timeout: end a load when the server is silent") {
             (options, text) throws(UsageError) in
-            options.idleTimeout = try OptionValue.secondsOrNone(text, "--timeout")
+            options.timeouts.idle = try OptionValue.secondsOrNone(text, "--timeout")
         },
         OptionRule(.security, nil, "verify", "yes|no|FILE", "verify certificates, or with the authorities in FILE") {
             switch $1 {
-            case "no", "false": $0.isInsecure = true
-            case "yes", "true": $0.isInsecure = false
-            default: $0.rootsFile = $1
+            case "no", "false": $0.tls.isInsecure = true
+            case "yes", "true": $0.tls.isInsecure = false
+            default: $0.tls.rootsFile = $1
             }
         },
-        OptionRule(.security, nil, "cert", "FILE", "the client's certificate") { $0.trust.certificateFile = $1 },
-        OptionRule(.security, nil, "cert-key", "FILE", "its private key") { $0.trust.keyFile = $1 },
-        OptionRule(.security, nil, "cert-key-pass", "TEXT", "the passphrase of the key") { $0.trust.passphrase = $1 },
+        OptionRule(.security, nil, "cert", "FILE", "the client's certificate") { $0.tls.certificateFile = $1 },
+        OptionRule(.security, nil, "cert-key", "FILE", "its private key") { $0.tls.keyFile = $1 },
+        OptionRule(.security, nil, "cert-key-pass", "TEXT", "the passphrase of the key") { $0.tls.passphrase = $1 },
         OptionRule(.connection, nil, "proxy", "SCHEME:PROXY", "through this proxy") {
             (options, text) throws(UsageError) in
             let parts = text.split(separator: ":", maxSplits: 1)
             guard parts.count == 2 else { throw UsageError("--proxy takes SCHEME:PROXY, not \(text)") }
-            options.connection.proxy = try ConnectionOptions.proxy(String(parts[1]), "--proxy")
+            options.networks.proxy = try NetworkOptions.proxy(String(parts[1]), "--proxy")
         },
         OptionRule(.memory, nil, "session", "NAME", "keep this server's cookies under NAME; a/path/NAME is a file") {
             $0.items.session = $1

@@ -10,7 +10,7 @@ extension OptionTable {
         tool: "wget", grammar: .wget, rules: wgetFiles + wgetRequest + wgetAccess + wgetLimits + wgetOutput,
         others: ForeignOption.wget
     ) { options in
-        options.expandsPatterns = false
+        options.request.expandsPatterns = false
         // wget saves to files named after the URLs.
         if options.outputs.isEmpty { options.saving.namesAll = true }
         // As in wget, a file in folders of its own is replaced.
@@ -21,21 +21,21 @@ extension OptionTable {
         }
         if !options.saving.keepsOwnTime { options.saving.setsTime = true }
         options.saving.namesWithQuery = true
-        if !options.failsWithBody { options.failsOnStatus = true }
-        if options.acceptsCompressed == nil { options.acceptsCompressed = false }
-        if options.asksForHead { options.outputs = [.nothing] }
+        if !options.output.failsWithBody { options.output.failsOnStatus = true }
+        if options.request.acceptsCompressed == nil { options.request.acceptsCompressed = false }
+        if options.request.asksForHead { options.outputs = [.nothing] }
     }
 
     private static let wgetFiles: [OptionRule] = [
         OptionRule(.output, "O", "output-document", "FILE", "write all bodies to FILE; - is standard output") {
             $0.outputs = [$1 == "-" ? .standardOutput : .file($1)]
-            $0.destination = $0.outputs[0]
+            $0.output.destination = $0.outputs[0]
             $0.saving.joinsAll = true
         },
         OptionRule(.output, "P", "directory-prefix", "DIR", "write the files into DIR") {
             ($0.saving.folder, $0.saving.makesFolders) = ($1, true)
         },
-        OptionRule(.output, "c", flag: "continue", "resume a partial file") { $0.resuming = .always },
+        OptionRule(.output, "c", flag: "continue", "resume a partial file") { $0.output.resuming = .always },
         OptionRule(.output, "N", flag: "timestamping", "load only if newer than the existing file") {
             ($0.saving.comparesTime, $0.saving.collision) = (true, .replace)
         },
@@ -83,7 +83,7 @@ extension OptionTable {
             $0.saving.keepsOwnTime = true
         },
         OptionRule(.output, nil, "start-pos", "OFFSET", "begin at this offset") { (options, text) throws(UsageError) in
-            options.resuming = try OptionValue.resuming(text)
+            options.output.resuming = try OptionValue.resuming(text)
         },
         OptionRule(.output, nil, flag: "no-directories", "create no folders (default)") {
             $0.changeFolders { $0.isForced = false }
@@ -96,36 +96,42 @@ extension OptionTable {
         ) {
             (options, text) throws(UsageError) in
             guard !text.isEmpty else {
-                (options.fields, options.removedFields) = (Headers(), [])
+                (options.request.fields, options.request.removedFields) = (Headers(), [])
                 return
             }
             let (name, value) = try OptionValue.field(text)
-            if value.isEmpty { options.removedFields.append(name) } else { options.fields.append(name, value) }
+            if value.isEmpty {
+                options.request.removedFields.append(name)
+            } else {
+                options.request.fields.append(name, value)
+            }
         },
-        OptionRule(.request, "U", "user-agent", "TEXT", "send this User-Agent; empty for none") { $0.userAgent = $1 },
+        OptionRule(.request, "U", "user-agent", "TEXT", "send this User-Agent; empty for none") {
+            $0.request.userAgent = $1
+        },
         OptionRule(.request, nil, "referer", "URL", "send this Referer") { $0.data.referer = $1 },
-        OptionRule(.request, nil, "post-data", "DATA", "send DATA by POST") { $0.payloads = [.text($1)] },
-        OptionRule(.request, nil, "post-file", "FILE", "send FILE by POST") { $0.payloads = [.file($1)] },
-        OptionRule(.request, nil, "body-data", "DATA", "send DATA by --method") { $0.payloads = [.text($1)] },
-        OptionRule(.request, nil, "body-file", "FILE", "send FILE by --method") { $0.payloads = [.file($1)] },
+        OptionRule(.request, nil, "post-data", "DATA", "send DATA by POST") { $0.request.payloads = [.text($1)] },
+        OptionRule(.request, nil, "post-file", "FILE", "send FILE by POST") { $0.request.payloads = [.file($1)] },
+        OptionRule(.request, nil, "body-data", "DATA", "send DATA by --method") { $0.request.payloads = [.text($1)] },
+        OptionRule(.request, nil, "body-file", "FILE", "send FILE by --method") { $0.request.payloads = [.file($1)] },
         OptionRule(
             .request, nil, "method", "METHOD", "the method, default GET, or POST with --post-data and --post-file"
         ) {
             (options, text) throws(UsageError) in
             let method = Method(text)
             guard method.isValid else { throw UsageError("\(text) is no method") }
-            options.method = method
+            options.request.method = method
         },
-        OptionRule(.request, nil, switch: "spider", "ask for the head only, and write nothing", \.asksForHead),
+        OptionRule(.request, nil, switch: "spider", "ask for the head only, and write nothing", \.request.asksForHead),
         OptionRule(.request, nil, "compression", "auto|gzip|none", "ask for a compressed body") {
-            $0.acceptsCompressed = $1 != "none"
+            $0.request.acceptsCompressed = $1 != "none"
         },
         OptionRule(.redirects, nil, "max-redirect", "N", "follow at most N, default 20") {
             (options, text) throws(UsageError) in
-            options.maximumRedirects = try OptionValue.count(text, "--max-redirect", from: 0)
+            options.redirects.maximum = try OptionValue.count(text, "--max-redirect", from: 0)
         },
         OptionRule(.request, nil, flag: "no-cache", "send Cache-Control: no-cache, so that caches validate") {
-            $0.fields.append(.cacheControl, "no-cache")
+            $0.request.fields.append(.cacheControl, "no-cache")
         },
         OptionRule(.request, nil, granted: "no-http-keep-alive", "ignored: connections end with the command"),
     ]
@@ -148,40 +154,43 @@ extension OptionTable {
             $0.memory.hstsFile = $1
         },
         OptionRule(.memory, nil, granted: "no-hsts", "store no HSTS hosts (default)"),
-        OptionRule(.security, nil, flag: "no-check-certificate", "do not verify certificates") { $0.isInsecure = true },
-        OptionRule(.security, nil, "ca-certificate", "FILE", "trust the issuers in this PEM file, and no others") {
-            $0.rootsFile = $1
+        OptionRule(.security, nil, flag: "no-check-certificate", "do not verify certificates") {
+            $0.tls.isInsecure = true
         },
-        OptionRule(.security, nil, "certificate", "FILE", "the client's certificate") { $0.trust.certificateFile = $1 },
-        OptionRule(.security, nil, "private-key", "FILE", "its private key") { $0.trust.keyFile = $1 },
-        OptionRule(.connection, nil, flag: "no-proxy", "use no proxy") { $0.connection.forbidsProxies = true },
-        OptionRule(.connection, "4", flag: "inet4-only", "IPv4 alone") { $0.connection.family = .ipv4 },
-        OptionRule(.connection, "6", flag: "inet6-only", "IPv6 alone") { $0.connection.family = .ipv6 },
+        OptionRule(.security, nil, "ca-certificate", "FILE", "trust the issuers in this PEM file, and no others") {
+            $0.tls.rootsFile = $1
+        },
+        OptionRule(.security, nil, "certificate", "FILE", "the client's certificate") { $0.tls.certificateFile = $1 },
+        OptionRule(.security, nil, "private-key", "FILE", "its private key") { $0.tls.keyFile = $1 },
+        OptionRule(.connection, nil, flag: "no-proxy", "use no proxy") { $0.networks.forbidsProxies = true },
+        OptionRule(.connection, "4", flag: "inet4-only", "IPv4 alone") { $0.networks.family = .ipv4 },
+        OptionRule(.connection, "6", flag: "inet6-only", "IPv6 alone") { $0.networks.family = .ipv6 },
     ]
 
     private static let wgetLimits: [OptionRule] = [
         OptionRule(.retries, "t", "tries", "N", "at most N attempts; 0 for no limit") {
             (options, text) throws(UsageError) in
             let count = text == "inf" ? 0 : try OptionValue.count(text, "--tries", from: 0)
-            options.retries = count == 0 ? .max : count - 1
+            options.retries.count = count == 0 ? .max : count - 1
         },
-        OptionRule(.retries, nil, switch: "retry-connrefused", "also after a refused connection", \.retriesRefused),
+        OptionRule(
+            .retries, nil, switch: "retry-connrefused", "also after a refused connection", \.retries.includesRefused),
         OptionRule(.retries, nil, "waitretry", "SECONDS", "wait that long before each retry") {
             (options, text) throws(UsageError) in
-            options.retryDelay = try OptionValue.secondsOrNone(text, "--waitretry")
+            options.retries.delay = try OptionValue.secondsOrNone(text, "--waitretry")
         },
         OptionRule(.limits, "T", "timeout", "SECONDS", "idle timeout: end a load when the server is silent") {
             (options, text) throws(UsageError) in
-            options.idleTimeout = try OptionValue.secondsOrNone(text, "--timeout")
-            options.connectTimeout = options.idleTimeout
+            options.timeouts.idle = try OptionValue.secondsOrNone(text, "--timeout")
+            options.timeouts.connect = options.timeouts.idle
         }.also("read-timeout", "dns-timeout"),
         OptionRule(.limits, nil, "connect-timeout", "SECONDS", "the connect timeout") {
             (options, text) throws(UsageError) in
-            options.connectTimeout = try OptionValue.secondsOrNone(text, "--connect-timeout")
+            options.timeouts.connect = try OptionValue.secondsOrNone(text, "--connect-timeout")
         },
         OptionRule(.limits, nil, "limit-rate", "SPEED", "maximum bytes per second: 100k, 2m") {
             (options, text) throws(UsageError) in
-            options.rateLimit = try OptionValue.speed(text, "--limit-rate")
+            options.limits.rate = try OptionValue.speed(text, "--limit-rate")
         },
         OptionRule(.limits, "w", "wait", "SECONDS", "wait that long between loads") {
             (options, text) throws(UsageError) in
@@ -195,14 +204,15 @@ extension OptionTable {
         OptionRule(.logging, "v", granted: "verbose", "progress and a summary (default)"),
         OptionRule(.logging, "d", flag: "debug", "connections, request and response heads") { $0.trace = .heads },
         OptionRule(.output, "S", flag: "server-response", "write the response heads to standard error") {
-            $0.headFile = "/dev/stderr"
+            $0.output.headFile = "/dev/stderr"
         },
         OptionRule(.output, "o", "output-file", "FILE", "write messages to FILE") { $0.shared.errorFile = $1 },
         OptionRule(.output, nil, "progress", "KIND", "ignored: there is one kind of bar") { _, _ in },
         OptionRule(.output, nil, granted: "show-progress", "show a bar (on a terminal)"),
-        OptionRule(.output, nil, switch: "content-on-error", "write the body of a 4xx or 5xx too", \.failsWithBody),
+        OptionRule(
+            .output, nil, switch: "content-on-error", "write the body of a 4xx or 5xx too", \.output.failsWithBody),
         OptionRule(.output, nil, flag: "save-headers", "write the response heads before the body") {
-            $0.includesHead = true
+            $0.output.includesHead = true
         },
         OptionRule(.other, "e", "execute", "COMMAND", "robots=off: no robots.txt is read (always)") {
             (_, text) throws(UsageError) in

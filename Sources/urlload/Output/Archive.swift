@@ -7,7 +7,8 @@ import URLLoading
 
 enum Archive {
     static func archiver(_ options: Options) -> HTTPArchiver {
-        HTTPArchiver(contents: options.showsSecrets ? .secrets : [], creator: "urlload", version: Help.versionNumber)
+        HTTPArchiver(
+            contents: options.output.showsSecrets ? .secrets : [], creator: "urlload", version: Help.versionNumber)
     }
 
     static func write(_ archive: HTTPArchive, to path: String, _ screen: Screen) -> ExitCode {

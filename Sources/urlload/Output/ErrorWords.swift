@@ -154,7 +154,7 @@ enum ErrorWords {
     ]
 }
 
-extension TrustOptions {
+extension TLSOptions {
     /// Reads the client identity and applies all options to the settings of a session.
     ///
     /// - Parameter tell: receives the message if the identity cannot be read.

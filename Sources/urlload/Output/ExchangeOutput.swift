@@ -44,10 +44,10 @@ final class ExchangeOutput: Sendable {
         sink =
             options.items.downloads
             ? .descriptor(FileDescriptor.standardError.number)
-            : options.destination == .standardOutput ? .descriptor(FileDescriptor.standardOutput.number) : .file
-        pretty = options.pretty ?? Pretty(hasColors: false, isFormatted: false)
+            : options.output.destination == .standardOutput ? .descriptor(FileDescriptor.standardOutput.number) : .file
+        pretty = options.output.pretty ?? Pretty(hasColors: false, isFormatted: false)
         self.isTerminal = isTerminal && sink == .descriptor(FileDescriptor.standardOutput.number)
-        showsSecrets = options.showsSecrets
+        showsSecrets = options.output.showsSecrets
     }
 
     /// True once a request was written.

@@ -43,7 +43,10 @@ enum WriteOutValues {
         let last = report.metrics?.transactions.last
         let url = report.effectiveURL ?? report.url
         return [
-            ("method", .text(last.map { "\($0.request.method)" } ?? job.options.method.map { "\($0)" } ?? "GET")),
+            (
+                "method",
+                .text(last.map { "\($0.request.method)" } ?? job.options.request.method.map { "\($0)" } ?? "GET")
+            ),
             ("referer", .optional(last?.requestHeaders[.referer])),
             ("scheme", .optional(URL(string: url)?.scheme?.lowercased())),
             ("url", .text(AddressText.inMessage(job.url))),

@@ -25,10 +25,10 @@ enum TLSCommand {
         guard options.urls.count == 1, let target = Target(options.urls[0]) else {
             return mistake("tls takes one HOST[:PORT]")
         }
-        guard !options.isInsecure else { return mistake("tls verifies the certificate, which -k would skip") }
+        guard !options.tls.isInsecure else { return mistake("tls verifies the certificate, which -k would skip") }
         let screen = Screen(options)
         var configuration = Configuration(options, screen)
-        if let code = await options.trust.apply(to: &configuration.tls, screen.message) { return code }
+        if let code = await options.tls.apply(to: &configuration.tls, screen.message) { return code }
         return await inspect(target, configuration, screen)
     }
 

@@ -17,15 +17,15 @@ enum BodyOutput {
     case none
 
     init(_ options: Options, _ url: URL, _ response: Response, isTerminal: Bool) throws(OutputError) {
-        switch options.destination {
+        switch options.output.destination {
         case .standardOutput:
-            guard !options.printsSummary else {
+            guard !options.output.printsSummary else {
                 self = .none
                 return
             }
-            let body = PrettyBody(options.pretty, response, isTerminal: isTerminal)
+            let body = PrettyBody(options.output.pretty, response, isTerminal: isTerminal)
             self = body.map { .pretty($0) } ?? .standardOutput
-        case .file(let path) where options.joined?.hasBegun == true:
+        case .file(let path) where options.output.joined?.hasBegun == true:
             self = .appended(try AppendedFile(path: path), name: path)
         case .file(let path): self = .file(try AtomicFile(path: path), name: path)
         case .namedAfterURL:

@@ -8,14 +8,15 @@ import URLLoading
 
 enum FTPUpload {
     static func prepare(_ request: inout Request, _ options: Options, _ session: Session) async throws {
-        guard let path = options.upload, path != "-", request.url.scheme?.lowercased().hasPrefix("ftp") == true else {
+        guard let path = options.request.upload, path != "-", request.url.scheme?.lowercased().hasPrefix("ftp") == true
+        else {
             return
         }
         let file = URL(filePath: path)
         if request.url.path(percentEncoded: true).hasSuffix("/") {
             request.url = request.url.appending(path: file.lastPathComponent)
         }
-        guard options.continues, let there = try await size(request.url, session), there > 0 else { return }
+        guard options.output.continues, let there = try await size(request.url, session), there > 0 else { return }
         var status = stat()
         guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return }
         let size = Int64(status.st_size)

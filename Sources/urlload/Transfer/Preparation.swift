@@ -10,115 +10,117 @@ import URLLoadingWire
 extension Configuration {
     init(_ options: Options, _ screen: Screen, _ archiver: HTTPArchiver? = nil) {
         self = .ephemeral
-        if let limit = options.idleTimeout { idleTimeout = limit }
-        connectTimeout = options.connectTimeout
-        if let limit = options.expectContinueTimeout { expectContinueTimeout = limit }
-        if let limit = options.totalTimeout { resourceTimeout = limit }
-        if let count = options.maximumConnections { maximumConnectionsPerHost = count }
+        if let limit = options.timeouts.idle { timeouts.idle = limit }
+        timeouts.connect = options.timeouts.connect
+        if let limit = options.timeouts.expectContinue { timeouts.expectContinue = limit }
+        if let limit = options.timeouts.resource { timeouts.resource = limit }
+        if let count = options.connections.maximumPerHost { connections.maximumPerHost = count }
         // `-Z` needs a connection for each load: a load that waited for another's would not be parallel.
-        if options.shared.isParallel, options.maximumConnections == nil {
-            maximumConnectionsPerHost = max(maximumConnectionsPerHost, options.shared.maximumParallel ?? 50)
+        if options.shared.isParallel, options.connections.maximumPerHost == nil {
+            connections.maximumPerHost = max(connections.maximumPerHost, options.shared.maximumParallel ?? 50)
         }
-        httpVersions = options.httpVersions
-        if options.speaksHTTP10 { requestVersion = .http10 }
-        sockets = options.connection.sockets
+        connections.httpVersions = options.connections.httpVersions
+        if options.connections.speaksHTTP10 { requestVersion = .http10 }
+        sockets = options.networks.sockets
         strictness = options.strictness
         ftp = options.ftp
-        if let count = options.maximumRedirects { maximumRedirects = count }
-        if let agent = options.userAgent {
+        if let count = options.redirects.maximum { redirects.maximum = count }
+        if let agent = options.request.userAgent {
             userAgent = agent.isEmpty ? nil : agent
         } else {
             userAgent = "urlload/\(Help.versionNumber)"
         }
-        if options.removedFields.contains(.userAgent) { userAgent = nil }
-        if options.removedFields.contains(.accept) { accept = nil }
-        if !options.decodes || options.removedFields.contains("Accept-Encoding") { acceptEncoding = nil }
-        if let text = options.rootsText { tls.trustRoots = .pem(text) }
-        if let path = options.rootsFile { tls.trustRoots = .file(URL(filePath: path)) }
-        options.trust.apply(options.minimumTLS, options.maximumTLS, to: &tls)
-        tls.unsafelySkipsVerification = options.isInsecure
+        if options.request.removedFields.contains(.userAgent) { userAgent = nil }
+        if options.request.removedFields.contains(.accept) { accept = nil }
+        if !options.decodes || options.request.removedFields.contains("Accept-Encoding") { acceptEncoding = nil }
+        options.tls.apply(to: &tls)
         // An invalid policy was refused when the command line was parsed.
-        if let policy = try? options.connection.policy() { proxyPolicy = policy }
-        addressOverrides = AddressOverrides(options.connection.overrides)
-        networkInterface = options.connection.interface
-        if let family = options.connection.family { addressPolicy = .only(family) }
+        if let policy = try? options.networks.policy() { networks.proxyPolicy = policy }
+        networks.addressOverrides = AddressOverrides(options.networks.overrides)
+        networks.interface = options.networks.interface
+        if let family = options.networks.family { networks.addressPolicy = .only(family) }
         authentication = options.login.settings(options.urls.compactMap { AddressText.url($0) })
-        cachesInMemory = false
-        cache = options.cacheDirectory.map { ResponseCache(directory: URL(filePath: $0, directoryHint: .isDirectory)) }
-        cachePolicy = options.cachePolicy
-        retryPolicy = RetryPolicy(options)
+        caching.usesMemoryStore = false
+        caching.store = options.caching.directory.map {
+            ResponseCache(directory: URL(filePath: $0, directoryHint: .isDirectory))
+        }
+        caching.policy = options.caching.policy
+        retries.policy = RetryPolicy(options)
         if options.items.isOffline { disconnect() }
         observe(options, screen, archiver)
     }
 
     /// Lets every connection fail before it is attempted (`--offline`).
     private mutating func disconnect() {
-        proxyPolicy = .none
+        networks.proxyPolicy = .none
         dial = { (_, _) throws(IOFailure) in throw IOFailure(.closedByPeer, .connect) }
     }
 
     private mutating func observe(_ options: Options, _ screen: Screen, _ archiver: HTTPArchiver?) {
-        if cache != nil, options.trace != .off || options.reportFile != nil {
+        if caching.store != nil, options.trace != .off || options.output.reportFile != nil {
             let isTraced = options.trace != .off
             cacheTap = { decision in
                 Watch.current?.note(cache: decision)
                 if isTraced { screen.note("cache: \(decision)") }
             }
         }
-        if retryPolicy != nil { observers = [RetryNotes(screen: screen)] }
+        if retries.policy != nil { observers = [RetryNotes(screen: screen)] }
         if options.trace != .off { wireTap = { screen.show($0) } }
         if let archiver { observers.append(archiver) }
         if screen.showsProgress, options.sendsBody { observers.append(Watch.Uploads()) }
-        if options.headFile != nil || options.includesHead || options.asksForHead || options.items.prints != nil {
+        if options.output.headFile != nil || options.output.includesHead || options.request.asksForHead
+            || options.items.prints != nil
+        {
             observers.append(Watch.Heads())
         }
-        if options.measures { observers.append(Watch.Observer()) }
+        if options.output.measures { observers.append(Watch.Observer()) }
     }
 }
 
 extension AddressPolicy {
     /// A policy that allows addresses of one family only (`-4`, `-6`).
-    static func only(_ family: ConnectionOptions.Family) -> AddressPolicy {
+    static func only(_ family: NetworkOptions.Family) -> AddressPolicy {
         AddressPolicy { $0.host.contains(":") == (family == .ipv6) }
     }
 }
 
 extension Request {
     init(_ options: Options, _ url: URL) throws {
-        let form = try UploadForm.make(options.formFields)
-        let upload = try options.upload.map { (path) throws(OutputError) in try UploadBody.upload(path) }
-        if upload?.isPiped == true, options.speaksHTTP10 {
+        let form = try UploadForm.make(options.request.formFields)
+        let upload = try options.request.upload.map { (path) throws(OutputError) in try UploadBody.upload(path) }
+        if upload?.isPiped == true, options.connections.speaksHTTP10 {
             throw OutputError(.upload, "HTTP/1.0 sends no body of unknown length, such as that of a pipe")
         }
-        let data = options.data.sendsDataAsQuery ? nil : try UploadBody.make(options.payloads)
+        let data = options.data.sendsDataAsQuery ? nil : try UploadBody.make(options.request.payloads)
         var body = form ?? upload?.body ?? data
         // As in curl, `-T` sends no Content-Type: a URL signed for an upload does not include one.
-        if form == nil, options.upload != nil || options.removedFields.contains(.contentType) {
+        if form == nil, options.request.upload != nil || options.request.removedFields.contains(.contentType) {
             body?.contentType = nil
         }
         self.init(
             url: try QueryText.extended(url, options),
-            method: options.method
-                ?? (options.asksForHead ? .head : options.upload != nil ? .put : body == nil ? .get : .post),
-            headers: options.fields, body: body)
-        contentDecoding = options.acceptsCompressed == true ? .always : options.decodes ? .ifOffered : .never
+            method: options.request.method
+                ?? (options.request.asksForHead
+                    ? .head : options.request.upload != nil ? .put : body == nil ? .get : .post),
+            headers: options.request.fields, body: body)
+        contentDecoding = options.request.acceptsCompressed == true ? .always : options.decodes ? .ifOffered : .never
         try addFields(options, sendsForm: form == nil && data != nil)
         // A refusal, a challenge or a redirect must arrive before a body that can be sent only once.
-        if upload?.isPiped == true, !headers.contains("Expect"), !options.removedFields.contains("Expect") {
+        if upload?.isPiped == true, !headers.contains("Expect"), !options.request.removedFields.contains("Expect") {
             headers["Expect"] = "100-continue"
         }
-        if options.upload != nil { try appendFileName(options) }
-        if options.removedFields.contains(.cookie) { handlesCookies = false }
-        if options.printsEvents {
+        if options.request.upload != nil { try appendFileName(options) }
+        if options.request.removedFields.contains(.cookie) { handlesCookies = false }
+        if options.output.printsEvents {
             // An event stream has no time limits beside those of the request.
-            idleTimeout = options.idleTimeout
-            resourceTimeout = options.totalTimeout
+            idleTimeout = options.timeouts.idle
+            resourceTimeout = options.timeouts.resource
         }
     }
 
     private mutating func addFields(_ options: Options, sendsForm: Bool) throws {
         func add(_ name: FieldName, _ value: String?) {
-            guard let value, !headers.contains(name), !options.removedFields.contains(name) else { return }
+            guard let value, !headers.contains(name), !options.request.removedFields.contains(name) else { return }
             headers[name] = value
         }
         if sendsForm {
@@ -142,7 +144,7 @@ extension Request {
     /// Completes the URL of a folder with the name of the file, as in `-T FILE https://host/folder/`. For ftp, see
     /// ``FTPUpload``.
     private mutating func appendFileName(_ options: Options) throws {
-        guard let path = options.upload, path != "-", url.scheme?.lowercased().hasPrefix("http") == true,
+        guard let path = options.request.upload, path != "-", url.scheme?.lowercased().hasPrefix("http") == true,
             url.query() == nil, url.path(percentEncoded: true).isEmpty || url.path(percentEncoded: true).hasSuffix("/")
         else { return }
         url = url.appending(path: URL(filePath: path).lastPathComponent)
@@ -153,7 +155,7 @@ extension Request {
 enum QueryText {
     static func extended(_ url: URL, _ options: Options) throws -> URL {
         var parts = options.data.query
-        if options.data.sendsDataAsQuery { parts = options.payloads + parts }
+        if options.data.sendsDataAsQuery { parts = options.request.payloads + parts }
         guard !parts.isEmpty else { return url }
         let text = String(decoding: try UploadBody.bytes(parts), as: UTF8.self)
         let whole = url.absoluteString

@@ -17,7 +17,7 @@ struct Queue: Sendable {
         self.session = session
         self.screen = screen
         self.heads = heads
-        evidence = options.reportFile.map { _ in Evidence() }
+        evidence = options.output.reportFile.map { _ in Evidence() }
     }
 
     /// - Returns: the ending of the first load that failed, or the one that counts in the grammar.
@@ -48,10 +48,12 @@ struct Queue: Sendable {
     /// Draws `--waterfall` and writes `--report`.
     private func draw(_ reports: [Report]) -> ExitCode {
         do throws(OutputError) {
-            if options.drawsWaterfall {
+            if options.output.drawsWaterfall {
                 try Drawing.draw(Waterfall(reports.compactMap(\.metrics)), on: .standardError)
             }
-            if let path = options.reportFile, let evidence { try Drawing.write(evidence.page(reports), to: path) }
+            if let path = options.output.reportFile, let evidence {
+                try Drawing.write(evidence.page(reports), to: path)
+            }
             return .done
         } catch {
             screen.error(error.words)
@@ -62,7 +64,7 @@ struct Queue: Sendable {
     private func width(_ jobs: [Job]) -> Int {
         if options.shared.isParallel { return options.shared.maximumParallel ?? 50 }
         let areNamed = options.outputs.contains(.namedAfterURL) || options.saving.namesAll
-        return areNamed && options.shared.interval == nil ? session.configuration.maximumConnectionsPerHost : 1
+        return areNamed && options.shared.interval == nil ? session.configuration.connections.maximumPerHost : 1
     }
 
     private func start(
@@ -92,8 +94,10 @@ struct Queue: Sendable {
         if code == .done, let page = ErrorWords.savedPage(report) { screen.message(page) }
         var written = ExitCode.done
         // No line of a summary follows the lines of events, so that every line is an event.
-        if options.printsSummary, !options.printsEvents { written = Console.print(report.json.description + "\n") }
-        if let format = options.writeOut {
+        if options.output.printsSummary, !options.output.printsEvents {
+            written = Console.print(report.json.description + "\n")
+        }
+        if let format = options.output.writeOut {
             for piece in WriteOut.make(format, report, job) {
                 if piece.isError {
                     try? FileDescriptor.standardError.write(piece.text)
@@ -157,7 +161,7 @@ extension Report.Kept {
             return "\(file): \(ProgressLine.size(bytes))\(of) were received; they are in \(file).part"
         }
         let advice =
-            switch (options.resuming, isChecked) {
+            switch (options.output.resuming, isChecked) {
             case (.always, _), (.ifChecked, true): "repeat the command to resume"
             case (_, true): "repeat with -C to resume"
             default: "repeat with -C - to resume without validation"

@@ -9,19 +9,19 @@ import URLLoading
 extension RetryPolicy {
     /// Returns `nil` without `--retry`.
     init?(_ options: Options) {
-        guard options.retries > 0 else { return nil }
-        self.init(maximumAttempts: options.retries < .max ? options.retries + 1 : .max)
+        guard options.retries.count > 0 else { return nil }
+        self.init(maximumAttempts: options.retries.count < .max ? options.retries.count + 1 : .max)
         reasons = [.idleTimeout, .connectTimeout, .lookupFailed, .hostNotFound]
-        if options.retriesRefused { reasons.insert(.connectionRefused) }
+        if options.retries.includesRefused { reasons.insert(.connectionRefused) }
         statuses = Self.transientStatuses
-        if options.retriesEverything {
+        if options.retries.includesEverything {
             reasons.formUnion(Self.everyReason)
             statuses = Set((400..<600).compactMap { Status($0) })
         }
         retriesNonIdempotent = true
-        maximumDuration = options.retryTime
+        maximumDuration = options.retries.maximumTime
         maximumRetryAfter = Self.longest
-        backoff = options.retryDelay.map { .constant($0) } ?? .exponential(base: .seconds(1), cap: Self.longest)
+        backoff = options.retries.delay.map { .constant($0) } ?? .exponential(base: .seconds(1), cap: Self.longest)
     }
 
     /// All reasons that `--retry-all-errors` retries.

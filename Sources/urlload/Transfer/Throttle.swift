@@ -33,13 +33,13 @@ struct PacedInput: AsyncSequence, Sendable {
 
     /// Limits the rate of the body of `-d` and `-T`. Forms are sent at full rate.
     static func pace(_ request: inout Request, _ options: Options, _ limit: Int64) async throws {
-        guard request.body != nil, options.formFields.isEmpty else { return }
+        guard request.body != nil, options.request.formFields.isEmpty else { return }
         let contentType = request.body?.contentType
-        if let path = options.upload, path != "-" {
+        if let path = options.request.upload, path != "-" {
             let length = try FileManager.default.attributesOfItem(atPath: path)[.size] as? Int
             guard let length, length > 0 else { return }
             request.body = .stream(length: Int64(length)) { Self(source: .file(path), bytesPerSecond: limit) }
-        } else if options.upload == nil, let data = try await request.body?.collect(upTo: 1 << 30) {
+        } else if options.request.upload == nil, let data = try await request.body?.collect(upTo: 1 << 30) {
             request.body = .stream(length: Int64(data.count)) { Self(source: .data(data), bytesPerSecond: limit) }
         }
         request.body?.contentType = contentType

@@ -7,7 +7,7 @@ import URLLoading
 
 extension Transfer {
     func uploadResumably(_ request: Request, _ url: URL, _ watch: Watch, _ attempt: Attempt) async throws {
-        guard let path = options.uploadState, let file = options.upload else { return }
+        guard let path = options.request.uploadState, let file = options.request.upload else { return }
         let state = UploadState(path: path)
         let (data, response): (Data, Response)
         do {

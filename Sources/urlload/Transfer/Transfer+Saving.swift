@@ -12,16 +12,18 @@ import URLLoadingWire
 extension Transfer {
     /// `nil` if a later run could not resume the load.
     var continuation: Continuation? {
-        guard let path = savedPath, options.acceptsCompressed != true || options.continues else { return nil }
-        if case .from = options.resuming { return nil }
+        guard let path = savedPath, options.request.acceptsCompressed != true || options.output.continues else {
+            return nil
+        }
+        if case .from = options.output.resuming { return nil }
         return Continuation(path)
     }
 
     /// The partial file of curl, wget or an earlier run, if this load is to resume it and has no token.
     var partial: PartialFile? {
-        guard let path = savedPath, options.continues, Continuation(path)?.hasNotes != true else { return nil }
+        guard let path = savedPath, options.output.continues, Continuation(path)?.hasNotes != true else { return nil }
         let partial = PartialFile(path)
-        switch options.resuming {
+        switch options.output.resuming {
         case .never: return nil
         case .ifChecked: return partial?.date == nil ? nil : partial
         case .always: return partial
@@ -31,10 +33,11 @@ extension Transfer {
 
     /// The file of a plain GET.
     private var savedPath: String? {
-        guard case .file(let path) = options.destination, !options.sendsBody, !options.asksForHead,
-            !options.includesHead, !options.printsMessages, !options.printsEvents, options.data.range == nil,
-            options.joined == nil,
-            options.method == nil || options.method == .get
+        guard case .file(let path) = options.output.destination, !options.sendsBody, !options.request.asksForHead,
+            !options.output.includesHead, !options.printsMessages, !options.output.printsEvents,
+            options.data.range == nil,
+            options.output.joined == nil,
+            options.request.method == nil || options.request.method == .get
         else { return nil }
         return path
     }
@@ -43,7 +46,7 @@ extension Transfer {
         async throws
     {
         var decisions = decisions(watch, request)
-        let resumes = options.continues && continuation.hasNotes
+        let resumes = options.output.continues && continuation.hasNotes
         decisions.response = Decision { response in
             attempt.response = response
             do { try checkStatus(response, attempt) } catch { return .cancel }
@@ -53,8 +56,9 @@ extension Transfer {
             return .cancel
         }
         let run = Continuation.Run(
-            session: session, decisions: decisions, resumes: options.continues, leftover: continuation.leftover,
-            sendsAcceptEncoding: !options.removedFields.contains(.acceptEncoding), maximumSize: options.maximumSize)
+            session: session, decisions: decisions, resumes: options.output.continues, leftover: continuation.leftover,
+            sendsAcceptEncoding: !options.request.removedFields.contains(.acceptEncoding),
+            maximumSize: options.limits.bodySize)
         try await save(continuation, watch, attempt) { (onEvent) throws(LoadError) in
             try await continuation.load(request, run, onEvent)
         }
@@ -65,7 +69,7 @@ extension Transfer {
         _ continuation: Continuation, _ watch: Watch, _ attempt: Attempt,
         _ load: (_ onEvent: (LoadEvent) -> Continuation.Step) async throws(LoadError) -> DownloadedFile
     ) async throws {
-        var throttle = options.rateLimit.map { Throttle(bytesPerSecond: $0) }
+        var throttle = options.limits.rate.map { Throttle(bytesPerSecond: $0) }
         do throws(LoadError) {
             let file = try await load { event in
                 process(event, continuation, watch, attempt)
@@ -75,7 +79,7 @@ extension Transfer {
             // Some events of a task that became a download may have passed before they were read.
             attempt.bytes = max(attempt.bytes, file.size - attempt.resumedAt)
         } catch {
-            if error.reason == .bodyTooLarge, let most = options.maximumSize {
+            if error.reason == .bodyTooLarge, let most = options.limits.bodySize {
                 attempt.failure = Report.Failure(Self.tooLarge("it has more bytes", most))
             }
             attempt.kept = attempt.failure?.exit == .tooLarge ? nil : Report.Kept(continuation, error, attempt)
@@ -88,7 +92,9 @@ extension Transfer {
         }
         attempt.file = continuation.shown
         if attempt.preview != nil { attempt.preview = BodyPreview(file: continuation.path, total: attempt.bytes) }
-        guard options.failsWithBody, let status = attempt.response?.http?.status, isFailure(status) else { return }
+        guard options.output.failsWithBody, let status = attempt.response?.http?.status, isFailure(status) else {
+            return
+        }
         attempt.failure = Report.Failure(status)
         throw RefusedStatus()
     }
@@ -117,7 +123,7 @@ extension Transfer {
         var request = request
         request.headers[.range] = "bytes=\(partial.offset)-"
         if let date = partial.date { request.headers[.ifRange] = date.description }
-        if !request.headers.contains(.acceptEncoding), !options.removedFields.contains(.acceptEncoding) {
+        if !request.headers.contains(.acceptEncoding), !options.request.removedFields.contains(.acceptEncoding) {
             request.headers[.acceptEncoding] = "identity"
         }
         try await session.load(request, decisions: decisions(watch, request)) { response, body in
@@ -151,7 +157,7 @@ extension Transfer {
         watch.progress.begins(at: partial.offset, of: response.expectedLength.map { $0 + partial.offset })
         let file = try partial.open()
         defer { close(file.number) }
-        var throttle = options.rateLimit.map { Throttle(bytesPerSecond: $0) }
+        var throttle = options.limits.rate.map { Throttle(bytesPerSecond: $0) }
         do {
             for try await chunk in body {
                 try checkSize(
@@ -180,9 +186,10 @@ extension Transfer {
 extension Transfer {
     /// Whether the file of a plain GET is named by its response (`-J`) and its part resumed (`-C`).
     var resumesByName: Bool {
-        options.destination == .namedAfterURL && options.saving.namesFromResponse && options.continues
-            && !options.sendsBody && !options.asksForHead && !options.includesHead && options.data.range == nil
-            && (options.method == nil || options.method == .get)
+        options.output.destination == .namedAfterURL && options.saving.namesFromResponse && options.output.continues
+            && !options.sendsBody && !options.request.asksForHead && !options.output.includesHead
+            && options.data.range == nil
+            && (options.request.method == nil || options.request.method == .get)
     }
 
     /// Requests the whole; its head names the file. If there is a part of that file, the response is dropped and the
@@ -194,12 +201,12 @@ extension Transfer {
             attempt.response = response
             do { try checkStatus(response, attempt) } catch { return .cancel }
             let wanted = BodyOutput.wantedName(options, url, response)
-            let part = NamedPart.choose(wanted, url, options.resuming, length: response.expectedLength)
+            let part = NamedPart.choose(wanted, url, options.output.resuming, length: response.expectedLength)
             chosen.withLock { $0 = part }
             guard case .nothing(let path) = part, let continuation = Continuation(path) else { return .cancel }
             if options.saving.makesFolders { try Folder.make(for: path) }
             var download = continuation.options
-            download.maximumSize = options.maximumSize
+            download.maximumSize = options.limits.bodySize
             return .becomeDownload(download)
         }
         let task = session.dataTask(request, decisions: decisions)

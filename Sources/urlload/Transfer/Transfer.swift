@@ -28,7 +28,7 @@ struct Transfer: Sendable {
         }
         var report = Report(url: AddressText.shown(url))
         let attempt = Attempt()
-        if options.reportFile != nil { attempt.preview = BodyPreview() }
+        if options.output.reportFile != nil { attempt.preview = BodyPreview() }
         do { try await load(url, watch, attempt) } catch let error as LoadError {
             // If the input could not be read, the error of the command's own body sequence is reported.
             report.failure =
@@ -48,11 +48,11 @@ struct Transfer: Sendable {
 
     private func load(_ url: URL, _ watch: Watch, _ attempt: Attempt) async throws {
         if let scheme = url.scheme?.lowercased(), OptionValue.allSchemes.contains(scheme),
-            !options.schemes.contains(scheme)
+            !options.request.schemes.contains(scheme)
         {
             throw OutputError(.unsupportedScheme, "--proto does not allow \(scheme)")
         }
-        if case .file(let path) = options.destination {
+        if case .file(let path) = options.output.destination {
             if options.saving.collision == .skip, FileCheck.exists(path), !FileCheck.isDevice(path) {
                 attempt.isUnchanged = true
                 return screen.message("\(path) exists already: not loaded")
@@ -60,7 +60,7 @@ struct Transfer: Sendable {
             if options.saving.makesFolders { try Folder.make(for: path) }
         }
         var request = try Request(options, url)
-        if let limit = options.rateLimit { try await PacedInput.pace(&request, options, limit) }
+        if let limit = options.limits.rate { try await PacedInput.pace(&request, options, limit) }
         try await FTPUpload.prepare(&request, options, session)
         do {
             try await Watch.$current.withValue(watch) { try await carryOut(request, url, watch, attempt) }
@@ -74,7 +74,7 @@ struct Transfer: Sendable {
     /// Writes the request that `--offline` has made to the file of `-o`; to standard output it was written before.
     private func writeOffline(_ exchange: ExchangeOutput, _ attempt: Attempt) throws(OutputError) {
         let held = try exchange.takeHeld()
-        guard case .file(let path) = options.destination else { return }
+        guard case .file(let path) = options.output.destination else { return }
         let file = try AtomicFile(path: path)
         try file.write(held)
         try file.commit()
@@ -86,11 +86,11 @@ struct Transfer: Sendable {
         if let partial = partial { return try await append(to: partial, request, url, watch, attempt) }
         if let continuation = continuation { return try await saveResumably(continuation, request, watch, attempt) }
         if resumesByName { return try await resumeByName(request, url, watch, attempt) }
-        guard options.uploadState == nil else { return try await uploadResumably(request, url, watch, attempt) }
+        guard options.request.uploadState == nil else { return try await uploadResumably(request, url, watch, attempt) }
         let decisions = decisions(watch, request)
-        guard !options.printsEvents else { return try await receiveEvents(request, decisions, attempt) }
+        guard !options.output.printsEvents else { return try await receiveEvents(request, decisions, attempt) }
         var request = request
-        if case .from(let offset) = options.resuming, options.upload == nil {
+        if case .from(let offset) = options.output.resuming, options.request.upload == nil {
             request.headers[.range] = "bytes=\(offset)-"
         }
         try await session.load(request, decisions: decisions) { response, body in
@@ -101,7 +101,7 @@ struct Transfer: Sendable {
     /// Resumes a part, of which the name is known now.
     func resume(at path: String, _ request: Request, _ url: URL, _ watch: Watch, _ attempt: Attempt) async throws {
         var transfer = self
-        transfer.options.destination = .file(path)
+        transfer.options.output.destination = .file(path)
         (transfer.options.saving.takesServersName, transfer.options.saving.takesLastURL) = (false, false)
         try await transfer.carryOut(request, url, watch, attempt)
     }
@@ -151,10 +151,12 @@ struct Transfer: Sendable {
         try heads?.check()
         do { try checkStatus(response, attempt) } catch {
             // As in curl, `-i` and `-I` show the head of a response whose body is not wanted.
-            if options.destination == .standardOutput { _ = try open(response, url, watch) }
+            if options.output.destination == .standardOutput { _ = try open(response, url, watch) }
             throw error
         }
-        if options.saving.collision == .skip, options.saving.namesFromResponse, options.destination == .namedAfterURL {
+        if options.saving.collision == .skip, options.saving.namesFromResponse,
+            options.output.destination == .namedAfterURL
+        {
             let name = BodyOutput.wantedName(options, url, response)
             guard !FileCheck.exists(name) else {
                 attempt.isUnchanged = true
@@ -164,12 +166,12 @@ struct Transfer: Sendable {
         }
         let output = try open(response, url, watch)
         watch.progress.answers(response.expectedLength)
-        var throttle = options.rateLimit.map { Throttle(bytesPerSecond: $0) }
+        var throttle = options.limits.rate.map { Throttle(bytesPerSecond: $0) }
         do {
             for try await chunk in body {
                 try checkSize(attempt.bytes + Int64(chunk.withUnsafeBytes(\.count)), attempt)
                 let count = try chunk.withUnsafeBytes { bytes in
-                    if !options.dropsBody { try output.write(bytes) }
+                    if !options.output.dropsBody { try output.write(bytes) }
                     attempt.preview?.add(bytes)
                     return bytes.count
                 }
@@ -178,7 +180,7 @@ struct Transfer: Sendable {
                 if let pause = throttle?.pause(after: count) { try await Task.sleep(for: pause) }
             }
             if let exchange = watch.exchange { try output.end(exchange) } else { try output.commit() }
-            options.joined?.begin()
+            options.output.joined?.begin()
         } catch {
             if attempt.failure?.exit != .tooLarge {
                 attempt.kept = output.leave(attempt.bytes, response.expectedLength)
@@ -186,7 +188,7 @@ struct Transfer: Sendable {
             throw error
         }
         attempt.file = output.fileName
-        if options.failsWithBody, let status = response.http?.status, isFailure(status) {
+        if options.output.failsWithBody, let status = response.http?.status, isFailure(status) {
             attempt.failure = Report.Failure(status)
             throw RefusedStatus()
         }
@@ -195,12 +197,12 @@ struct Transfer: Sendable {
     /// Whether `--fail` or `--check-status` counts a status as a failure; httpie's also a redirect that is not
     /// followed.
     func isFailure(_ status: Status) -> Bool {
-        status.code >= 400 || options.shared.grammar == .httpie && !options.followsRedirects && status.code >= 300
+        status.code >= 400 || options.shared.grammar == .httpie && !options.redirects.areFollowed && status.code >= 300
     }
 
     /// Throws for more bytes than `--max-filesize` allows.
     func checkSize(_ bytes: Int64, _ attempt: Attempt) throws {
-        guard let most = options.maximumSize, bytes > most else { return }
+        guard let most = options.limits.bodySize, bytes > most else { return }
         attempt.failure = Report.Failure(Self.tooLarge("it has \(bytes) bytes or more", most))
         throw RefusedStatus()
     }
@@ -218,7 +220,7 @@ struct Transfer: Sendable {
             throw RefusedStatus()
         }
         try checkCondition(response, status, attempt)
-        if case .from(let offset) = options.resuming, offset > 0, status == .ok, options.upload == nil {
+        if case .from(let offset) = options.output.resuming, offset > 0, status == .ok, options.request.upload == nil {
             attempt.failure = Report.Failure(
                 LoadError(
                     .rangeNotSatisfiable, phase: .receiving, party: .remote,
@@ -226,8 +228,9 @@ struct Transfer: Sendable {
             )
             throw RefusedStatus()
         }
-        guard options.failsOnStatus, !options.failsWithBody, isFailure(status) else {
-            let announced = options.asksForHead ? response.http?.headers[.contentLength].flatMap { Int64($0) } : nil
+        guard options.output.failsOnStatus, !options.output.failsWithBody, isFailure(status) else {
+            let announced =
+                options.request.asksForHead ? response.http?.headers[.contentLength].flatMap { Int64($0) } : nil
             return try checkSize(announced ?? response.expectedLength ?? 0, attempt)
         }
         attempt.failure = Report.Failure(status)
@@ -247,17 +250,19 @@ struct Transfer: Sendable {
     private func open(_ response: Response, _ url: URL, _ watch: Watch) throws(OutputError) -> BodyOutput {
         let output = try BodyOutput(options, url, response, isTerminal: screen.bodyIsOnTerminal)
         if let exchange = watch.exchange { try output.write(try exchange.begins(response.http)) }
-        if options.includesHead || options.asksForHead, !options.printsSummary || output.fileName != nil {
+        if options.output.includesHead || options.request.asksForHead,
+            !options.output.printsSummary || output.fileName != nil
+        {
             for head in watch.heads { try output.write(head: head) }
         }
         // For ftp, the properties of the response as fields with the same meaning.
-        if options.asksForHead, response.http == nil { try output.write(HeadText.make(response)) }
+        if options.request.asksForHead, response.http == nil { try output.write(HeadText.make(response)) }
         return output
     }
 
     private func receiveEvents(_ request: Request, _ decisions: Decisions, _ attempt: Attempt) async throws {
         for try await event in session.serverSentEvents(for: request, decisions: decisions) {
-            try FileDescriptor.standardOutput.write(EventText.make(event, asJSON: options.printsSummary))
+            try FileDescriptor.standardOutput.write(EventText.make(event, asJSON: options.output.printsSummary))
             attempt.bytes += Int64(event.data.utf8.count)
             try checkSize(attempt.bytes, attempt)
         }
@@ -268,12 +273,12 @@ struct Transfer: Sendable {
         var decisions = Decisions()
         decisions.challenge = evidence?.challenge
         decisions.redirect = Decision { [options, screen] redirect in
-            guard options.followsRedirects else {
+            guard options.redirects.areFollowed else {
                 watch.refused = AddressText.shown(redirect.request.url)
                 return .doNotFollow
             }
             let scheme = redirect.request.url.scheme?.lowercased() ?? ""
-            guard options.schemes.contains(scheme), options.redirectSchemes.contains(scheme) else {
+            guard options.request.schemes.contains(scheme), options.redirects.schemes.contains(scheme) else {
                 throw OutputError(.unsupportedScheme, "the redirect leads to \(scheme), which --proto does not allow")
             }
             watch.note(redirect)
@@ -283,7 +288,7 @@ struct Transfer: Sendable {
                         + "to \(AddressText.inMessage(redirect.request.url.absoluteString))"
                 )
             }
-            return RedirectOptions.next(redirect, original, options).map { .instead($0) } ?? .follow
+            return RedirectChange.next(redirect, original, options).map { .instead($0) } ?? .follow
         }
         return decisions
     }
@@ -300,25 +305,25 @@ struct Transfer: Sendable {
 }
 
 /// What options change in the request that follows a redirect.
-enum RedirectOptions {
+enum RedirectChange {
     /// Returns the request to send; `nil` for the proposed one.
     static func next(_ redirect: Redirect, _ original: Request, _ options: Options) -> Request? {
         var next = redirect.request
         var isChanged = false
         let status = redirect.response.http?.status.code ?? 0
-        if options.keepsPost.contains(status), original.method == .post, next.method != .post {
+        if options.redirects.keepsPost.contains(status), original.method == .post, next.method != .post {
             (next.method, next.body) = (.post, original.body)
             for field in original.headers where field.name == .contentType && !next.headers.contains(.contentType) {
                 next.headers.append(field.name, field.value)
             }
             isChanged = true
-        } else if let method = options.method, next.method != method, method != .post {
+        } else if let method = options.request.method, next.method != method, method != .post {
             // As in curl, a method set with `-X` is kept across redirects.
             next.method = method
             isChanged = true
         }
         if options.data.refererFollows, let referer = referer(redirect.response.url, next.url),
-            !options.removedFields.contains(.referer)
+            !options.request.removedFields.contains(.referer)
         {
             next.headers[.referer] = referer
             isChanged = true
@@ -342,7 +347,7 @@ extension Options {
 
     /// True if a 304 can answer the request.
     var isConditional: Bool {
-        data.condition != nil || data.tagToCompare != nil || fields.contains("If-None-Match")
-            || fields.contains("If-Modified-Since")
+        data.condition != nil || data.tagToCompare != nil || request.fields.contains("If-None-Match")
+            || request.fields.contains("If-Modified-Since")
     }
 }

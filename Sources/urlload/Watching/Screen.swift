@@ -33,18 +33,20 @@ final class Screen: Sendable {
         bodyIsOnTerminal = FileDescriptor.standardOutput.isTerminal
         // A body that is printed to the terminal shows its own progress.
         bodyIsSeen =
-            !options.outputs.contains { $0 != .standardOutput } && !options.saving.namesAll && !options.printsSummary
+            !options.outputs.contains { $0 != .standardOutput } && !options.saving.namesAll
+            && !options.output.printsSummary
             && bodyIsOnTerminal
         showsProgress =
             !options.isSilent && options.shared.showsMeter && options.trace == .off
             && (!bodyIsSeen || options.sendsBody) && output.isTerminal
         let areNamed =
             options.urls.count > 1 || !options.saving.inputLists.isEmpty
-            || options.expandsPatterns
+            || options.request.expandsPatterns
                 && options.urls.contains { $0.contains { "[{".contains($0) } }
         state = Lock(
             State(
-                transcript: Transcript(showsBodies: options.trace == .everything, showsSecrets: options.showsSecrets),
+                transcript: Transcript(
+                    showsBodies: options.trace == .everything, showsSecrets: options.output.showsSecrets),
                 board: showsProgress ? ProgressBoard(areNamed: areNamed) : nil))
     }
 

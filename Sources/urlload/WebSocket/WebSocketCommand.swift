@@ -37,12 +37,12 @@ enum WebSocketCommand {
             return mistake("ws takes one URL")
         }
         let screen = Screen(options)
-        if options.isInsecure {
+        if options.tls.isInsecure {
             screen.message(Help.insecureWarning)
         }
         var configuration = Configuration(options, screen)
-        if let code = await options.trust.apply(to: &configuration.tls, screen.message) { return code }
-        return await talk(Request(url: url, headers: options.fields), own, Session(configuration), screen)
+        if let code = await options.tls.apply(to: &configuration.tls, screen.message) { return code }
+        return await talk(Request(url: url, headers: options.request.fields), own, Session(configuration), screen)
     }
 
     private static func talk(

@@ -147,15 +147,15 @@ final class CostLoads {
     init(_ scenario: CostScenario, _ server: CostServer) throws {
         self.scenario = scenario
         var configuration = Configuration.ephemeral
-        configuration.proxyPolicy = .none
-        configuration.cachesInMemory = scenario == .defaults || scenario == .hit
-        if let places = scenario.places { configuration.maximumConnectionsPerHost = places }
+        configuration.networks.proxyPolicy = .none
+        configuration.caching.usesMemoryStore = scenario == .defaults || scenario == .hit
+        if let places = scenario.places { configuration.connections.maximumPerHost = places }
         if scenario != .defaults { configuration.cookies.storage = .none }
         configuration.tls.trustRoots = .file(URL(filePath: server.authority))
         switch scenario {
-        case .connecting: configuration.idleConnectionLifetime = .zero
-        case .handshake, .resumed: configuration.idleConnectionLifetime = .zero
-        case .hit: configuration.cachePolicy = .cacheElseLoad
+        case .connecting: configuration.connections.idleLifetime = .zero
+        case .handshake, .resumed: configuration.connections.idleLifetime = .zero
+        case .hit: configuration.caching.policy = .cacheElseLoad
         default: break
         }
         switch scenario {

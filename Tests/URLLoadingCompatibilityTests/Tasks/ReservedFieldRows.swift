@@ -142,7 +142,7 @@ struct ReservedFieldRows {
                 request.httpBody = Self.text
                 request.allHTTPHeaderFields = fields
                 let configuration = URLSessionConfiguration.ephemeral
-                configuration.adjust { $0.httpVersions = .http2PriorKnowledge }
+                configuration.adjust { $0.connections.httpVersions = .http2PriorKnowledge }
                 let session = URLSession(configuration: configuration)
                 #expect(Self.words(await session.result(request)) == expected)
                 session.finishTasksAndInvalidate()

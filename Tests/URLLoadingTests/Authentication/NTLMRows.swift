@@ -60,7 +60,9 @@ import URLLoadingWire
         try await withHTTPTestServer { origin in
             for path in ["/*", "http://origin.test/*", "http://other.test/*"] { origin.route(path) { gate.answer($0) } }
             let session = try Session(
-                .ephemeral.with { $0.proxyPolicy = .fixed([try Proxy(.http, host: "127.0.0.1", port: origin.port)]) })
+                .ephemeral.with {
+                    $0.networks.proxyPolicy = .fixed([try Proxy(.http, host: "127.0.0.1", port: origin.port)])
+                })
             for text in [
                 "http://ada:s3cret@origin.test/", "http://origin.test/", "http://bob:pw@origin.test/",
                 "http://other.test/",
@@ -233,7 +235,7 @@ import URLLoadingWire
         var tls = HTTPTestServer.TLS(certificatePEM: identity.certificatePEM, keyPEM: identity.keyPEM)
         var client = Configuration.ephemeral
         client.tls.trustRoots = .pem(String(decoding: authority.pem, as: UTF8.self))
-        client.resolver = RecordingResolver()
+        client.networks.resolver = RecordingResolver()
         let gate = NTLMGate()
         try await withHTTPTestServer(.init(tls: tls)) { [client] one in
             one.route("/*") { gate.answer($0) }

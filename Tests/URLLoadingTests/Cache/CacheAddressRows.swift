@@ -14,7 +14,7 @@ import URLLoadingWire
 struct CacheAddressRows {
     private func with(_ cache: ResponseCache, _ policy: AddressPolicy = .any) -> Configuration {
         var configuration = Configuration.ephemeral
-        (configuration.cache, configuration.addressPolicy) = (cache, policy)
+        (configuration.caching.store, configuration.networks.addressPolicy) = (cache, policy)
         return configuration
     }
 
@@ -75,7 +75,7 @@ struct CacheAddressRows {
     func resolvers() async throws {
         try await withPage { origin, cache, folder in
             var own = with(cache)
-            own.nameResolver = NameResolver { _ in ["127.0.0.1"] }
+            own.networks.nameResolver = NameResolver { _ in ["127.0.0.1"] }
             let page = try url("http://name.test:\(origin.port)/")
             let address = origin.url()
             try await withSession(own) { session in
@@ -101,7 +101,7 @@ struct CacheAddressRows {
             try await withTestProxy { proxy in
                 let proxyChain: ProxyChain = [try proxy.address()]
                 var own = with(cache)
-                own.proxyPolicy = isDecided ? .custom { _ in [proxyChain] } : .fixed(proxyChain)
+                own.networks.proxyPolicy = isDecided ? .custom { _ in [proxyChain] } : .fixed(proxyChain)
                 let page = origin.url()
                 try await withSession(own) { session in
                     for _ in 0..<2 { try await session.expect(page, "intern") }
@@ -121,7 +121,8 @@ struct CacheAddressRows {
             try await withTestProxy { proxy in
                 let address = "http://127.0.0.1:\(proxy.port)"
                 var own = with(cache)
-                own.proxyPolicy = ProxyPolicy(choice: .given(ProxyEnvironment { $0 == "http_proxy" ? address : nil }))
+                own.networks.proxyPolicy = ProxyPolicy(
+                    choice: .given(ProxyEnvironment { $0 == "http_proxy" ? address : nil }))
                 let page = try url("http://origin.test:\(origin.port)/")
                 try await withSession(own) { try await $0.expect(page, "intern") }
                 let open = try await found(page, with(cache))

@@ -40,8 +40,8 @@ struct CacheCancellationRows {
         defer { try? FileManager.default.removeItem(at: folder) }
         let cache = ResponseCache(memoryCapacity: 64 << 10, directory: folder)
         try await withCacheRig({
-            $0.cache = cache
-            $0.coalescesIdenticalRequests = sharing
+            $0.caching.store = cache
+            $0.caching.coalescesIdenticalRequests = sharing
         }) { rig in
             rig.origin.route("/") { request in
                 if request.headers.contains(.ifNoneMatch) { return .status(.notModified, headers: [.etag: "\"1\""]) }

@@ -25,13 +25,13 @@ struct CacheDiskRows {
             origin.route("/nothing") { _ in .ok("nothing") }
             func session() -> Session {
                 var configuration = Configuration.default
-                configuration.cache = ResponseCache(directory: folder)
+                configuration.caching.store = ResponseCache(directory: folder)
                 configuration.wallClock = { clock.now }
                 return Session(configuration)
             }
             let first = session()
             for path in ["/large", "/small", "/nothing"] { _ = try await first.data(from: origin.url(path)) }
-            first.configuration.cache?.flush()
+            first.configuration.caching.store?.flush()
             await expectEmpty(first)
 
             let second = session()
@@ -64,7 +64,7 @@ struct CacheDiskRows {
             origin.route("/") { _ in .ok(.bytes(large), headers: [.cacheControl: "max-age=60", .etag: "\"1\""]) }
             var configuration = Configuration.ephemeral
             let cache = ResponseCache(memoryCapacity: 0, directory: folder)
-            configuration.cache = cache
+            configuration.caching.store = cache
             try await withSession(configuration) { session in
                 _ = try await session.data(from: origin.url())
                 cache.flush()
@@ -129,7 +129,7 @@ struct CacheDiskRows {
             origin.route("/") { _ in .ok(.repeated(count: 20_000_000), headers: [.cacheControl: "max-age=60"]) }
             var configuration = Configuration.ephemeral
             let cache = ResponseCache(memoryCapacity: 0, diskCapacity: 1 << 30, directory: folder)
-            configuration.cache = cache
+            configuration.caching.store = cache
             try await withSession(configuration) { session in
                 let disk = try #require(cache.disk)
                 let gate = ThreadSignal()

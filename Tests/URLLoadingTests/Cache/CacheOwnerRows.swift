@@ -14,7 +14,7 @@ import URLLoadingWire
 struct CacheOwnerRows {
     private func with(_ cache: ResponseCache, _ configuration: Configuration) -> Configuration {
         var configuration = configuration
-        configuration.cache = cache
+        configuration.caching.store = cache
         return configuration
     }
 

@@ -72,7 +72,7 @@ nonisolated(nonsending) func withCacheRig(
         let cache = ResponseCache()
         let plans = Held<[String]>([])
         var configuration = Configuration.ephemeral
-        configuration.cache = cache
+        configuration.caching.store = cache
         configuration.wallClock = { clock.now }
         configuration.cacheTap = { plan in plans.withLock { $0.append(plan) } }
         change(&configuration)

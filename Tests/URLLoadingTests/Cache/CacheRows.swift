@@ -95,7 +95,7 @@ struct CacheRows {
         arguments: [false, true])
     func revalidationIsSaid(_ isConfigured: Bool) async throws {
         func ask(_ request: inout Request) { if !isConfigured { request.cachePolicy = .revalidate } }
-        try await withCacheRig({ if isConfigured { $0.cachePolicy = .revalidate } }) { rig in
+        try await withCacheRig({ if isConfigured { $0.caching.policy = .revalidate } }) { rig in
             rig.origin.route("/") {
                 $0.headers[.ifNoneMatch] == nil
                     ? .ok("a", headers: [.etag: "\"1\"", .cacheControl: "max-age=60"]) : .status(.notModified)
@@ -120,8 +120,8 @@ struct CacheRows {
             }
             #expect(said() == ["max-age=0", nil])
             var configuration = Configuration.ephemeral
-            configuration.cache = nil
-            if isConfigured { configuration.cachePolicy = .revalidate }
+            configuration.caching.store = nil
+            if isConfigured { configuration.caching.policy = .revalidate }
             try await withSession(configuration) { session in
                 var request = Request(url: rig.origin.url())
                 ask(&request)
@@ -149,7 +149,7 @@ struct CacheRows {
 
     @Test("the session's policy applies to requests without one (checklist 29, 102)")
     func configuredPolicy() async throws {
-        try await withCacheRig({ $0.cachePolicy = .cacheElseLoad }) { rig in
+        try await withCacheRig({ $0.caching.policy = .cacheElseLoad }) { rig in
             let counter = Counter()
             rig.origin.route("/") { _ in .ok(counter.next("a")) }
             try await rig.expect("/", "200 a1 -", requests: 1)
@@ -233,7 +233,7 @@ struct CacheRows {
             #expect(data == Data("secret1".utf8))
             try await rig.expect("/", "200 secret1 0", requests: 2)
             var other = Configuration.ephemeral
-            other.cache = rig.cache
+            other.caching.store = rig.cache
             let clock = rig.clock
             other.wallClock = { clock.now }
             try await withSession(other) { session in
@@ -312,8 +312,8 @@ struct CacheRows {
         let time = ManualClock()
         try await withCacheRig({ configuration in
             configuration.use(time)
-            configuration.retryPolicy = RetryPolicy()
-            configuration.retryPolicy?.statuses = [.serviceUnavailable]
+            configuration.retries.policy = RetryPolicy()
+            configuration.retries.policy?.statuses = [.serviceUnavailable]
         }) { rig in
             let counter = Counter()
             rig.origin.route("/") { _ in
@@ -436,7 +436,7 @@ struct CacheRows {
             try await second.expect(origin.url("/"), "a2")
             second.invalidateAndCancel()
             var configuration = Configuration.ephemeral
-            configuration.cachesInMemory = false
+            configuration.caching.usesMemoryStore = false
             #expect(Session(configuration).core.cache == nil)
         }
     }
@@ -449,9 +449,9 @@ struct CacheRows {
             try await rig.expect("/", "200 a1 -", requests: 1)
             var configuration = rig.session.configuration
             try await withSession(configuration) { try await $0.expect(rig.origin.url("/"), "a1") }
-            configuration.cache = ResponseCache(memoryCapacity: 1 << 20)
+            configuration.caching.store = ResponseCache(memoryCapacity: 1 << 20)
             try await withSession(configuration) { try await $0.expect(rig.origin.url("/"), "a2") }
-            configuration.cache = ResponseCache(memoryCapacity: 0)
+            configuration.caching.store = ResponseCache(memoryCapacity: 0)
             try await withSession(configuration) { session in
                 try await session.expect(rig.origin.url("/"), "a3")
                 try await session.expect(rig.origin.url("/"), "a4")

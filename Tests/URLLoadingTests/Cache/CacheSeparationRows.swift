@@ -14,7 +14,7 @@ import URLLoadingWire
 struct CacheSeparationRows {
     private func with(_ cache: ResponseCache, _ headers: Headers = [:]) -> Configuration {
         var configuration = Configuration.ephemeral
-        (configuration.cache, configuration.headers) = (cache, headers)
+        (configuration.caching.store, configuration.headers) = (cache, headers)
         return configuration
     }
 

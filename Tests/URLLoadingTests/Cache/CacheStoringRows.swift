@@ -92,7 +92,7 @@ struct CacheStoringRows {
         struct No: Error {}
         var decisions = Decisions()
         decisions.cache = Decision { _ in throw No() }
-        try await withCacheRig(decisions: decisions, { $0.cache?.maximumEntrySize = 10 }) { rig in
+        try await withCacheRig(decisions: decisions, { $0.caching.store?.maximumEntrySize = 10 }) { rig in
             rig.origin.route("/small") { _ in .ok("abcd", headers: [.cacheControl: "max-age=60"]) }
             rig.origin.route("/large") { _ in .ok("0123456789ab", headers: [.cacheControl: "max-age=60"]) }
             await expectFailure(.decisionFailed) { try await rig.get("/small") }
@@ -308,7 +308,7 @@ struct CacheStoringRows {
         "equal loads share a fetch if configured; a cancelled leader hands over; an unstorable response blocks none"
     )
     func shared() async throws {
-        try await withCacheRig({ $0.coalescesIdenticalRequests = true }) { rig in
+        try await withCacheRig({ $0.caching.coalescesIdenticalRequests = true }) { rig in
             let gate = Latch()
             let counter = Counter()
             rig.origin.route("/*") { request in
@@ -335,7 +335,7 @@ struct CacheStoringRows {
 
     @Test("a load within the body of an equal load does not wait for it")
     func nested() async throws {
-        try await withCacheRig({ $0.coalescesIdenticalRequests = true }) { rig in
+        try await withCacheRig({ $0.caching.coalescesIdenticalRequests = true }) { rig in
             rig.origin.route("/") { _ in .ok("abc", headers: [.cacheControl: "max-age=60"]) }
             let inner = try await rig.session.load(Request(url: rig.origin.url("/"))) { _, _ in
                 try await rig.get { $0.idleTimeout = .seconds(30) }

@@ -12,7 +12,7 @@ import URLLoadingTesting
 struct CacheWaitingRows {
     @Test("a suspended leader hands over; resumed, it completes as well")
     func suspended() async throws {
-        try await withCacheRig({ $0.coalescesIdenticalRequests = true }) { rig in
+        try await withCacheRig({ $0.caching.coalescesIdenticalRequests = true }) { rig in
             let gate = rig.routeNumbered(holding: 1)
             let leader = rig.session.downloadTask(Request(url: rig.origin.url("/"))).resumed()
             try await rig.origin.wait { $0.requests == 1 }
@@ -33,7 +33,7 @@ struct CacheWaitingRows {
     func slow() async throws {
         let clock = ManualClock()
         try await withCacheRig({
-            $0.coalescesIdenticalRequests = true
+            $0.caching.coalescesIdenticalRequests = true
             $0.use(clock)
         }) { rig in
             let gate = rig.routeNumbered(holding: 1)
@@ -73,7 +73,7 @@ struct CacheWaitingRows {
             // In the classic API the owner keeps access.
             #expect(rig.cache.cachedResponse(for: request, ofOthers: true)?.data == Data("sid=1".utf8))
             var configuration = Configuration.ephemeral
-            (configuration.cache, configuration.wallClock) = (rig.cache, { [clock = rig.clock] in clock.now })
+            (configuration.caching.store, configuration.wallClock) = (rig.cache, { [clock = rig.clock] in clock.now })
             try await withSession(configuration) { try await $0.expect(rig.origin.url(), "anonymous") }
             for ofOthers in [true, false] {
                 #expect(rig.cache.cachedResponse(for: request, ofOthers: ofOthers)?.data == Data("anonymous".utf8))

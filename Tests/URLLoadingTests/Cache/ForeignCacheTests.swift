@@ -27,8 +27,8 @@ struct ForeignCacheTests {
         let cache = Silent()
         var configuration = Configuration.ephemeral
         configuration.foreignCache = cache
-        configuration.cachesInMemory = false
-        configuration.idleTimeout = .seconds(30)
+        configuration.caching.usesMemoryStore = false
+        configuration.timeouts.idle = .seconds(30)
         configuration.use(clock)
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("in") }

@@ -54,7 +54,7 @@ struct HandlerOwnerRows {
 
     private func configuration(_ cache: ResponseCache, _ handler: (any ProtocolHandler)? = nil) -> Configuration {
         var configuration = Configuration.ephemeral
-        (configuration.cache, configuration.authentication.credentialStore) = (cache, CredentialStore())
+        (configuration.caching.store, configuration.authentication.credentialStore) = (cache, CredentialStore())
         if let handler { configuration.handlers = [handler] }
         return configuration
     }
@@ -276,7 +276,7 @@ struct HandlerOwnerRows {
             }
             var configuration = Configuration.ephemeral
             configuration.handlers = [handler]
-            configuration.idleTimeout = .seconds(30)
+            configuration.timeouts.idle = .seconds(30)
             configuration.use(clock)
             let session = Session(configuration)
             async let loaded = failure(.idleTimeout) { try await session.data(from: origin.url("/page")) }

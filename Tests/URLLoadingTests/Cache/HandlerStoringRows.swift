@@ -27,7 +27,7 @@ struct HandlerStoringRows {
     ) async throws -> CachedResponse? {
         var configuration = Configuration.ephemeral
         let cache = ResponseCache()
-        configuration.cache = cache
+        configuration.caching.store = cache
         configuration.handlers = [Page(policy: policy, headers: headers)]
         let url = try #require(URL(string: url))
         try await withSession(configuration) { try await $0.expect(url, "page") }
@@ -92,7 +92,7 @@ struct HandlerStoringRows {
             }
             var configuration = Configuration.ephemeral
             let cache = ResponseCache()
-            (configuration.cache, configuration.authentication.credentialStore) = (cache, CredentialStore())
+            (configuration.caching.store, configuration.authentication.credentialStore) = (cache, CredentialStore())
             var decisions = Decisions()
             decisions.challenge = Decision { _ in .use(Credential(user: "u", password: "p")) }
             var passing = configuration

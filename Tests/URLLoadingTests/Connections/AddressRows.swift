@@ -16,8 +16,8 @@ import URLLoadingWire
 
     static func configuration(_ overrides: AddressOverride...) -> Configuration {
         var configuration = Configuration.ephemeral
-        configuration.addressOverrides = AddressOverrides(overrides)
-        configuration.resolver = hostNotFound
+        configuration.networks.addressOverrides = AddressOverrides(overrides)
+        configuration.networks.resolver = hostNotFound
         return configuration
     }
 
@@ -32,8 +32,8 @@ import URLLoadingWire
             origin.route("/info") { _ in .ok("docker") }
             var configuration = Self.configuration(try .unixSocket(path, for: "docker"))
             // Neither proxies nor the address policy apply to a Unix socket.
-            configuration.proxyPolicy = .fixed([try Proxy("proxy.test")])
-            configuration.addressPolicy = .publicOnly
+            configuration.networks.proxyPolicy = .fixed([try Proxy("proxy.test")])
+            configuration.networks.addressPolicy = .publicOnly
             let session = Session(configuration)
             for _ in 0..<2 { try await session.expect(try url("http://docker/info"), "docker") }
             #expect(
@@ -72,8 +72,8 @@ import URLLoadingWire
         try await withSecureOrigin(.init(names: ["api.test"]), name: "api.test") { origin, base in
             origin.route("/") { _ in .ok("here") }
             var configuration = base
-            configuration.resolver = Self.hostNotFound
-            configuration.addressOverrides = [
+            configuration.networks.resolver = Self.hostNotFound
+            configuration.networks.addressOverrides = [
                 try .addresses(["127.0.0.9"], of: "api.test", port: 1), try .addresses(["127.0.0.1"], of: "API.test"),
             ]
             let session = Session(configuration)
@@ -81,7 +81,7 @@ import URLLoadingWire
             #expect(origin.requests.first?.tls?.serverName == "api.test")
             await expectFailure(.hostNotFound) { try await session.data(from: try url("https://www.api.test/")) }
             // The address policy applies to configured addresses, too.
-            configuration.addressPolicy = .publicOnly
+            configuration.networks.addressPolicy = .publicOnly
             await expectFailure(.addressRefused) { try await Session(configuration).data(from: origin.url()) }
         }
     }
@@ -99,7 +99,7 @@ import URLLoadingWire
             try await withTestProxy(.init(.socks)) { proxy in
                 var configuration = Self.configuration(
                     try .connect("www.test", to: "staging.test", onPort: origin.port))
-                configuration.proxyPolicy = .fixed([try proxy.address()])
+                configuration.networks.proxyPolicy = .fixed([try proxy.address()])
                 try await Session(configuration).expect(try url("http://www.test/"), "here")
                 #expect(proxy.requests.first?.target == "staging.test:\(origin.port)")
             }
@@ -107,7 +107,7 @@ import URLLoadingWire
             try await withTestProxy { proxy in
                 var configuration = Self.configuration(
                     try .connect("www.test", port: 80, to: "staging.test", onPort: origin.port))
-                configuration.proxyPolicy = .fixed([try proxy.address()])
+                configuration.networks.proxyPolicy = .fixed([try proxy.address()])
                 let session = Session(configuration)
                 try await session.expect(try url("http://www.test/"), "here")
                 #expect(
@@ -138,7 +138,7 @@ import URLLoadingWire
         try await withHTTPTestServer(answering: "here") { origin in
             let asked = Lock<[String]>([])
             var configuration = Configuration.ephemeral
-            configuration.nameResolver = NameResolver { name in
+            configuration.networks.nameResolver = NameResolver { name in
                 asked.withLock { $0.append(name) }
                 switch name {
                 case "a.test": return ["127.0.0.1"]
@@ -170,7 +170,7 @@ import URLLoadingWire
     ) async throws {
         let (isAsked, latch) = (Flag(), Latch())
         var configuration = Configuration.patient
-        configuration.nameResolver = NameResolver { _ in
+        configuration.networks.nameResolver = NameResolver { _ in
             isAsked.raise()
             await latch.wait()
             return []
@@ -189,7 +189,7 @@ import URLLoadingWire
         try await withHTTPTestServer(answering: "here") { origin in
             func address(_ interface: NetworkInterface) async throws -> String? {
                 var configuration = Configuration.ephemeral
-                configuration.networkInterface = interface
+                configuration.networks.interface = interface
                 let task = Session(configuration).dataTask(Request(url: origin.url())).resumed()
                 _ = try await task.value
                 return try await task.metrics.transactions.last?.localAddress

@@ -32,7 +32,7 @@ struct ConnectTimeoutRows {
         let mayAnswer = Flag()
         let session = Session(
             UnansweredConnection.configuration(clock) {
-                $0.resolver = SystemResolver(threads: BlockingThreads(limit: 1)) { _ in
+                $0.networks.resolver = SystemResolver(threads: BlockingThreads(limit: 1)) { _ in
                     isAsked.raise()
                     mayAnswer.waitBlocking()
                     return .success([.ipv4((127, 0, 0, 1), port: 0)])
@@ -55,7 +55,7 @@ struct ConnectTimeoutRows {
         let isAsked = Latch()
         let session = Session(
             UnansweredConnection.configuration(clock) {
-                $0.nameResolver = NameResolver { _ in
+                $0.networks.nameResolver = NameResolver { _ in
                     isAsked.open()
                     try await Task.sleep(for: .seconds(3600))
                     return []
@@ -100,7 +100,7 @@ struct ConnectTimeoutRows {
         defer { host.close() }
         let session = Session(
             UnansweredConnection.configuration(clock) {
-                if client == .http2 { $0.httpVersions = .http2PriorKnowledge }
+                if client == .http2 { $0.connections.httpVersions = .http2PriorKnowledge }
             })
         let port = host.port
         let error = try await expectConnectTimeout(
@@ -151,7 +151,7 @@ struct ConnectTimeoutRows {
         let mayAnswer = Latch()
         defer { host.close() }
         let session = Session(
-            UnansweredConnection.configuration(clock) { $0.nameResolver = .waiting(isAsked, mayAnswer) })
+            UnansweredConnection.configuration(clock) { $0.networks.nameResolver = .waiting(isAsked, mayAnswer) })
         let address = try url("https://slow.example:\(host.port)/")
         try await expectConnectTimeout(
             clock, session, .securing, at: .seconds(2),
@@ -169,7 +169,7 @@ struct ConnectTimeoutRows {
         let clock = ManualClock()
         let host = try SilentHost()
         defer { host.close() }
-        let session = Session(UnansweredConnection.configuration(clock) { $0.connectTimeout = nil })
+        let session = Session(UnansweredConnection.configuration(clock) { $0.timeouts.connect = nil })
         var request = Request(url: try url("https://127.0.0.1:\(host.port)/"))
         request.connectTimeout = .seconds(2)
         let asked = request
@@ -196,8 +196,8 @@ struct ConnectTimeoutRows {
         let clock = ManualClock()
         let host = try SilentHost()
         defer { host.close() }
-        let session = Session(UnansweredConnection.configuration(clock) { $0.connectTimeout = nil })
-        #expect(Configuration.default.connectTimeout == nil)
+        let session = Session(UnansweredConnection.configuration(clock) { $0.timeouts.connect = nil })
+        #expect(Configuration.default.timeouts.connect == nil)
         let loading = RunningLoad(session, Request(url: try url("https://127.0.0.1:\(host.port)/")))
         try await host.acceptFirstByte()
         try await clock.untilWaiting()
@@ -212,7 +212,7 @@ struct ConnectTimeoutRows {
         try await withHTTPTestServer(.init(clock: serverClock)) { origin in
             origin.route("/", faults: [.init(.requestHead, .delay(.seconds(1)))]) { _ in .ok("here") }
             let clock = ManualClock()
-            let session = Session(UnansweredConnection.configuration(clock) { $0.maximumConnectionsPerHost = 1 })
+            let session = Session(UnansweredConnection.configuration(clock) { $0.connections.maximumPerHost = 1 })
             let first = RunningLoad(session, Request(url: origin.url()))
             try await serverClock.untilSleeping()
             let second = RunningLoad(session, Request(url: origin.url()))
@@ -238,7 +238,7 @@ struct ConnectTimeoutRows {
             let mayAnswer = Latch()
             var configuration = base
             configuration.use(clock)
-            configuration.connectTimeout = Self.limit
+            configuration.timeouts.connect = Self.limit
             let session = Session(configuration)
             var decisions = Decisions()
             decisions.challenge = Decision { _ in
@@ -297,7 +297,7 @@ struct ConnectTimeoutRows {
                     $0.networkMonitor = SwitchedNetwork(isUp: true).monitor
                     var policy = RetryPolicy()
                     policy.backoff = .constant(.seconds(7))
-                    $0.retryPolicy = policy
+                    $0.retries.policy = policy
                     let silent = host.port
                     let well = UInt16(origin.port)
                     $0.dial = { (_, token) async throws(IOFailure) -> any Transport in
@@ -339,7 +339,9 @@ struct ConnectTimeoutRows {
                 let clock = ManualClock()
                 let way = try proxy.address()
                 let session = Session(
-                    UnansweredConnection.configuration(clock) { $0.proxyPolicy = .custom { _ in [[way], .direct] } })
+                    UnansweredConnection.configuration(clock) {
+                        $0.networks.proxyPolicy = .custom { _ in [[way], .direct] }
+                    })
                 let loading = RunningLoad(session, Request(url: origin.url()))
                 try await proxy.untilStalled()
                 try await clock.untilWaiting()
@@ -414,7 +416,7 @@ struct ConnectTimeoutRows {
             let session = Session(
                 UnansweredConnection.configuration(clock) {
                     $0.handlers = [both]
-                    $0.nameResolver = .waiting(isAsked, mayAnswer)
+                    $0.networks.nameResolver = .waiting(isAsked, mayAnswer)
                 })
             let address = try url("https://127.0.0.1:\(host.port)/")
             let loading = Task { try await session.text(address) }

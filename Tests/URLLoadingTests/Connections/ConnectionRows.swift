@@ -18,7 +18,7 @@ struct ConnectionRows {
                 await latch.wait()
                 return request.path.hasSuffix("7") ? .ok("x", headers: [.connection: "close"]) : .ok("x")
             }
-            try await withSession(.ephemeral.with { $0.maximumConnectionsPerHost = maximum }) { session in
+            try await withSession(.ephemeral.with { $0.connections.maximumPerHost = maximum }) { session in
                 try await withThrowingTaskGroup { group in
                     for number in 0..<30 { group.addTask { try await session.text(origin.url("/\(number % 6)")) } }
                     try await origin.wait { $0.requests == maximum }
@@ -46,7 +46,7 @@ struct ConnectionRows {
                 await latch.wait()
                 return .ok("x")
             }
-            try await withSession(.ephemeral.with { $0.maximumConnectionsPerHost = 1 }) { session in
+            try await withSession(.ephemeral.with { $0.connections.maximumPerHost = 1 }) { session in
                 let loads = (0..<5).map { _ in Task { try await session.text(origin.url()) } }
                 try await origin.wait { $0.requests == 1 }
                 try await session.eventuallyConnections { $0.contains("4 waiting") }
@@ -80,8 +80,8 @@ struct ConnectionRows {
             }
             origin.route("/loop") { _ in .redirect("/loop") }
             var configuration = Configuration.ephemeral
-            configuration.resourceTimeout = .milliseconds(60)
-            configuration.maximumRedirects = .max
+            configuration.timeouts.resource = .milliseconds(60)
+            configuration.redirects.maximum = .max
             configuration.limits.fieldCount = 100_000
             try await withSession(configuration) { session in
                 for path in ["/body", "/head", "/loop"] {
@@ -104,7 +104,7 @@ struct ConnectionRows {
             origin.route("/stall", faults: [.init(.requestHead, .stall)]) { _ in .ok("") }
             let clock = ManualClock()
             var configuration = Configuration.ephemeral
-            configuration.maximumConnectionsPerHost = 1
+            configuration.connections.maximumPerHost = 1
             configuration.use(clock)
             try await withSession(configuration) { session in
                 let first = Task { try await session.data(from: origin.url("/stall")) }

@@ -29,9 +29,9 @@ struct ConnectivityRows {
             resolver = ScriptedResolver(answer)
             var configuration = Configuration.ephemeral
             configuration.use(clock)
-            configuration.waitsForConnectivity = true
+            configuration.networks.waitsForConnectivity = true
             configuration.networkMonitor = network.monitor
-            configuration.resolver = resolver
+            configuration.networks.resolver = resolver
             configuration.observers = [recorder]
             configure(&configuration)
             session = Session(configuration)
@@ -135,7 +135,7 @@ struct ConnectivityRows {
     @Test("a network that must not be used counts as none (checklist 27)")
     func forbidden() async throws {
         try await withOrigin { origin in
-            let rig = Rig(isUp: true, configure: { $0.allowsCellularAccess = false })
+            let rig = Rig(isUp: true, configure: { $0.networks.allowsCellular = false })
             rig.network.exchange(for: "wwan0")
             let target = try remote(origin)
             async let text = rig.session.text(target)
@@ -151,7 +151,7 @@ struct ConnectivityRows {
     @Test("hints of the program end a wait")
     func hints() async throws {
         try await withOrigin { origin in
-            let rig = Rig(isUp: true, configure: { $0.allowsExpensiveNetworkAccess = false })
+            let rig = Rig(isUp: true, configure: { $0.networks.allowsExpensive = false })
             rig.network.monitor.hints.isExpensive = true
             let target = try remote(origin)
             async let text = rig.session.text(target)
@@ -163,7 +163,8 @@ struct ConnectivityRows {
 
     @Test("by default, and for a request that says so, a load without a network fails")
     func fails() async throws {
-        let rig = Rig(configure: { $0.waitsForConnectivity = false }, answer: { _ in ScriptedResolver.failure })
+        let rig = Rig(
+            configure: { $0.networks.waitsForConnectivity = false }, answer: { _ in ScriptedResolver.failure })
         var request = Request(url: try url("http://name.example/"))
         await expectFailure(.lookupFailed) { try await rig.session.data(for: request) }
         request.waitsForConnectivity = true
@@ -234,7 +235,7 @@ struct ConnectivityRows {
     @Test("a waiting load occupies no connection slot; an idle connection is used without a network")
     func places() async throws {
         try await withOrigin { origin in
-            let rig = Rig(configure: { $0.maximumConnectionsPerHost = 1 })
+            let rig = Rig(configure: { $0.connections.maximumPerHost = 1 })
             let target = try remote(origin)
             async let waiting = rig.session.text(target)
             try await rig.untilWaiting()

@@ -91,7 +91,7 @@ struct FramingSecurityRows {
             .init(certificateChain: identity.certificatePEM, privateKey: identity.keyPEM))
         var configuration = Configuration.ephemeral
         configuration.tls.trustRoots = .pem(String(decoding: authority.pem, as: UTF8.self))
-        configuration.resolver = RecordingResolver()
+        configuration.networks.resolver = RecordingResolver()
         let server = try PoisoningServer(isSecure ? context : nil)
         let url = try url("\(isSecure ? "https" : "http")://localhost:\(server.port)/")
         async let serving: Void = server.serve()

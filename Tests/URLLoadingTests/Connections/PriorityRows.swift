@@ -28,7 +28,7 @@ struct PriorityRows {
                 return .ok("x")
             }
             var configuration = Configuration.ephemeral
-            configuration.maximumConnectionsPerHost = 1
+            configuration.connections.maximumPerHost = 1
             if kind == .handler { configuration.handlers = [Forwarding()] }
             let session = Session(configuration)
             let priorities: [TaskPriority] = [.high, .low, .background, .medium, .high, .low]

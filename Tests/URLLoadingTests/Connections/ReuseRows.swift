@@ -51,7 +51,7 @@ struct ReuseRows {
                 try await session.expect(origin.url(), "x")
             }
             #expect(origin.requests.map(\.connection) == [1, 2, 3, 4, 4])
-            try await withSession(.ephemeral.with { $0.idleConnectionLifetime = .zero }) { session in
+            try await withSession(.ephemeral.with { $0.connections.idleLifetime = .zero }) { session in
                 try await session.expect(origin.url(), "x")
                 try await session.expect(origin.url(), "x")
                 #expect(session.connectionsDescription == "empty")
@@ -65,7 +65,7 @@ struct ReuseRows {
         try await withHTTPTestServer(answering: "x") { first in
             try await withHTTPTestServer(answering: "x") { second in
                 var configuration = Configuration.ephemeral
-                configuration.idleConnectionLifetime = .milliseconds(30)
+                configuration.connections.idleLifetime = .milliseconds(30)
                 try await withSession(configuration) { session in
                     try await session.expect(first.url(), "x")
                     try await first.wait { $0.open == 0 }
@@ -75,7 +75,7 @@ struct ReuseRows {
                     #expect(first.counts.accepted == 2)
                 }
                 configuration = .ephemeral
-                configuration.maximumIdleConnections = 1
+                configuration.connections.maximumIdle = 1
                 try await withSession(configuration) { session in
                     try await session.expect(first.url(), "x")
                     try await session.expect(second.url(), "x")

@@ -62,7 +62,7 @@ struct StallRows {
                 let reason: LoadError.Reason = isIdle ? .idleTimeout : .resourceTimeout
                 let error = try await patiently(stall.phase) { limit in
                     var configuration = Configuration.ephemeral
-                    if isIdle { configuration.idleTimeout = limit } else { configuration.resourceTimeout = limit }
+                    if isIdle { configuration.timeouts.idle = limit } else { configuration.timeouts.resource = limit }
                     return try await withSession(configuration) { session in
                         await failure(reason, isIdle ? .remote : .local, nil, stall.testDescription) {
                             try await session.data(from: origin.url())
@@ -99,7 +99,7 @@ struct StallRows {
             origin.inject(.init(point, .stall))
             _ = try await patiently(.securing) { limit in
                 var configuration = configuration
-                configuration.idleTimeout = limit
+                configuration.timeouts.idle = limit
                 return try await withSession(configuration) { session in
                     await failure(.idleTimeout, .remote) { try await session.data(from: origin.url()) }
                 }
@@ -117,7 +117,7 @@ struct StallRows {
             for body in [.data(large), endless] {
                 _ = try await patiently(.sending) { limit in
                     var configuration = Configuration.ephemeral
-                    configuration.idleTimeout = limit
+                    configuration.timeouts.idle = limit
                     return try await withSession(configuration) { session in
                         await failure(.idleTimeout, .remote) {
                             try await session.data(for: Request(url: origin.url(), method: .put, body: body))
@@ -152,8 +152,8 @@ struct StallRows {
             var configuration = Configuration.ephemeral
             change(&configuration)
             configuration.use(clock)
-            configuration.idleTimeout = reason == .idleTimeout ? .seconds(60) : nil
-            configuration.resourceTimeout = reason == .resourceTimeout ? .seconds(60) : nil
+            configuration.timeouts.idle = reason == .idleTimeout ? .seconds(60) : nil
+            configuration.timeouts.resource = reason == .resourceTimeout ? .seconds(60) : nil
             try await withSession(configuration) { session in
                 async let ended: Void = expectFailure(reason, party, phase) { try await load(session) }
                 try await clock.untilWaiting()
@@ -168,13 +168,13 @@ struct StallRows {
         let gate = Flag()
         defer { gate.raise() }
         var configuration = Configuration.ephemeral
-        configuration.resolver = SystemResolver(threads: BlockingThreads(limit: 1)) { name in
+        configuration.networks.resolver = SystemResolver(threads: BlockingThreads(limit: 1)) { name in
             gate.waitBlocking()
             return .failure(IOFailure(.hostNotFound(name), .resolve))
         }
-        let resolver = configuration.resolver
+        let resolver = configuration.networks.resolver
         try await bothTimeouts(.resolving) {
-            $0.resolver = resolver
+            $0.networks.resolver = resolver
         } of: { session in
             try await session.data(from: url("http://slow.example/"))
         }
@@ -186,7 +186,7 @@ struct StallRows {
             origin.route("/") { _ in .ok(.repeated(count: .max, chunked: true)) }
             _ = try await patiently(.receiving) { limit in
                 var configuration = Configuration.ephemeral
-                configuration.resourceTimeout = limit
+                configuration.timeouts.resource = limit
                 return try await withSession(configuration) { session in
                     await failure(.resourceTimeout, .local) {
                         try await session.load(Request(url: origin.url())) { _, body in for try await _ in body {} }
@@ -255,7 +255,7 @@ struct CallersCodeRows {
 
     @Test("the resource timeout ends a load whose body sequence produces nothing (checklist 22)")
     func silentSequence() async throws {
-        try await endsInTime(.resourceTimeout, { $0.resourceTimeout = .milliseconds(50) }, silent)
+        try await endsInTime(.resourceTimeout, { $0.timeouts.resource = .milliseconds(50) }, silent)
     }
 
     @Test("invalidation ends a load whose body sequence produces nothing (checklist 14)")
@@ -271,7 +271,7 @@ struct CallersCodeRows {
             return .follow
         }
         try await endsInTime(
-            .resourceTimeout, { $0.resourceTimeout = .milliseconds(50) }, { Request(url: $0.url()) }, decisions)
+            .resourceTimeout, { $0.timeouts.resource = .milliseconds(50) }, { Request(url: $0.url()) }, decisions)
     }
 
     @Test("a redirect that must not be followed can be taken as the response")
@@ -280,7 +280,7 @@ struct CallersCodeRows {
             origin.route("/file") { _ in .redirect("file:///etc/hostname") }
             origin.route("/loop") { _ in .redirect("/loop") }
             var configuration = Configuration.ephemeral
-            configuration.maximumRedirects = 0
+            configuration.redirects.maximum = 0
             var decisions = Decisions()
             decisions.redirect = Decision { _ in .doNotFollow }
             try await withSession(configuration, decisions: decisions) { session in

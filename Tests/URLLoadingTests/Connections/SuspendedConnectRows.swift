@@ -97,7 +97,7 @@ struct SuspendedConnectRows {
             let clock = ManualClock()
             let (isAsked, mayAnswer) = (Latch(), Latch())
             let session = Session(
-                UnansweredConnection.configuration(clock) { $0.nameResolver = .waiting(isAsked, mayAnswer) })
+                UnansweredConnection.configuration(clock) { $0.networks.nameResolver = .waiting(isAsked, mayAnswer) })
             let task = session.dataTask(from: try url("http://slow.example:\(origin.port)/")).resumed()
             await isAsked.wait()
             clock.advance(by: .seconds(2))

@@ -169,7 +169,7 @@ struct TrafficClassRows {
         guard let listener = Listener(isSixth: isSixth), let host = listener.url.host(), let port = listener.url.port
         else { return }
         defer { listener.end() }
-        let session = Session(.ephemeral.with { $0.trafficClass = .background })
+        let session = Session(.ephemeral.with { $0.networks.trafficClass = .background })
         _ = try await session.data(from: listener.url)
         var request = Request(url: listener.url)
         request.trafficClass = .voice

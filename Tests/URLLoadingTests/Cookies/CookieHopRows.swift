@@ -26,7 +26,7 @@ struct CookieHopRows {
                 try await session.expect(origin.url("/hints"), "x")
                 #expect(session.cookies?.all.map(\.name) == ["own"])
             }
-            configuration.proxyPolicy = .fixed([try Proxy("http://127.0.0.1:\(origin.port)")])
+            configuration.networks.proxyPolicy = .fixed([try Proxy("http://127.0.0.1:\(origin.port)")])
             try await withSession(configuration) { session in
                 let url = try #require(URL(string: "http://a.test/"))
                 let (_, response) = try await session.data(from: url)
@@ -43,7 +43,7 @@ struct CookieHopRows {
             origin.route("/set") { _ in .status(.found, headers: [.location: "/see", .setCookie: "s=1; SameSite=Lax"]) }
             origin.route("/see") { .ok($0.headers[.cookie] ?? "none") }
             var configuration = Configuration.ephemeral
-            configuration.resolver = RecordingResolver()
+            configuration.networks.resolver = RecordingResolver()
             configuration.cookies.acceptPolicy = .onlyFromMainDocument
             try await withSession(configuration) { session in
                 var request = Request(url: try #require(URL(string: "http://a.test:\(port)/login")))
@@ -59,8 +59,8 @@ struct CookieHopRows {
             server.route("/set") { .ok("set", headers: [.setCookie: "n=\($0.headers["n"] ?? ""); Path=/"]) }
             server.route("/see") { .ok($0.headers[.cookie] ?? "none") }
             var configuration = Configuration.ephemeral
-            configuration.httpVersions = .http2PriorKnowledge
-            configuration.http2PingInterval = nil
+            configuration.connections.httpVersions = .http2PriorKnowledge
+            configuration.connections.http2PingInterval = nil
             try await withSession(configuration) { session in
                 try await session.expect(server.url("/see"), "none")
                 for number in 0..<8 {

@@ -21,7 +21,7 @@ struct CookieRows {
                 .ok("set", headers: ["Set-Cookie": "a=1; Path=/", "Set-Cookie": "b=2; Path=/; Domain=example.org"])
             }
             var configuration = Configuration.ephemeral
-            configuration.resolver = RecordingResolver()
+            configuration.networks.resolver = RecordingResolver()
             try await use(origin, configuration)
         }
     }
@@ -236,7 +236,7 @@ struct CookieRows {
                 .ok("", headers: ["Set-Cookie": "n\($0.target.split(separator: "/").last ?? "")=1; Path=/"])
             }
             var configuration = configuration
-            configuration.maximumConnectionsPerHost = 8
+            configuration.connections.maximumPerHost = 8
             try await withSession(configuration) { session in
                 let urls = try (0..<64).map { try url("www.example.org", "/n/\($0)", origin) }
                 try await withThrowingTaskGroup(of: Void.self) { group in

@@ -142,7 +142,7 @@ struct HookRows {
             server.route("/count") { .ok("\($0.bodyCount)") }
             var configuration = Configuration.ephemeral
             configuration.tls.trustRoots = .pem(String(decoding: authority.pem, as: UTF8.self))
-            configuration.resolver = RecordingResolver()
+            configuration.networks.resolver = RecordingResolver()
             let words = Watched<[String]>([])
             try await withSession(configuration, decisions: Self.asking(words)) { session in
                 for _ in 0..<2 { try await session.expect(Self.demanded(server.url("/count")), "5") }

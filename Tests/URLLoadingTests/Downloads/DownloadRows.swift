@@ -510,7 +510,7 @@ struct DownloadRows {
         ])
         var configuration = Configuration.ephemeral
         configuration.connect(to: peer)
-        configuration.maximumConnectionsPerHost = 1
+        configuration.connections.maximumPerHost = 1
         let session = Session(configuration)
         var decisions = Decisions()
         decisions.response = Decision { _ in .becomeStream }

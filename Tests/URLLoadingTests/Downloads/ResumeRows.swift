@@ -90,7 +90,7 @@ struct ResumeRows {
             var configuration = Self.configuration(folder)
             if ending == .silent {
                 configuration.use(clock)
-                configuration.idleTimeout = .seconds(10)
+                configuration.timeouts.idle = .seconds(10)
             }
             let session = Session(configuration)
             if ending == .sessionWasInvalidated { session.invalidateAndCancel() }

@@ -85,8 +85,8 @@ struct FTPConnectingRows {
             server.put("a", Data("hello".utf8))
             server.inject(fault)
             let rig = RetryRows.Rig(configure: {
-                $0.resourceTimeout = .seconds(100)
-                $0.idleTimeout = nil
+                $0.timeouts.resource = .seconds(100)
+                $0.timeouts.idle = nil
             })
             async let error = failure(.resourceTimeout) { try await rig.session.data(from: server.url("/a")) }
             try await server.wait { $0.stalled == 1 }
@@ -127,7 +127,7 @@ struct FTPConnectingRows {
             server.put("a", Data("hello".utf8))
             try await withTestProxy(.init(.http, user: "u", password: "pw")) { proxy in
                 var configuration = Configuration.patient
-                configuration.proxyPolicy = .fixed([try proxy.address()])
+                configuration.networks.proxyPolicy = .fixed([try proxy.address()])
                 let log = ChallengeLog()
                 let session = Session(
                     configuration,
@@ -152,7 +152,7 @@ struct FTPConnectingRows {
     func refused() async throws {
         try await withFTPTestServer { server in
             try await withTestProxy(.init(.http, user: "u", password: "pw")) { proxy in
-                let session = try Session(.patient.with { $0.proxyPolicy = .fixed([try proxy.address()]) })
+                let session = try Session(.patient.with { $0.networks.proxyPolicy = .fixed([try proxy.address()]) })
                 await expectFailure(.proxyAuthenticationRequired) { try await session.data(from: server.url("/a")) }
                 #expect(server.counts.accepted == 0)
                 await expectEmpty(session)
@@ -202,7 +202,7 @@ struct FTPConnectingRows {
             }
             try await withTestProxy(setup) { proxy in
                 var configuration = Configuration.patient
-                configuration.proxyPolicy = .fixed([try proxy.address()])
+                configuration.networks.proxyPolicy = .fixed([try proxy.address()])
                 let log = ChallengeLog()
                 let session = Session(
                     configuration, decisions: .challenged(log) { _ in .use(Credential(user: "u", password: "pw")) })

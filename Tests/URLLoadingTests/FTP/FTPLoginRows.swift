@@ -109,7 +109,7 @@ struct FTPLoginRows {
 
     @Test("the number of connections is limited: further loads wait")
     func limit() async throws {
-        try await Self.with(change: { configuration, _ in configuration.maximumConnectionsPerHost = 2 }) {
+        try await Self.with(change: { configuration, _ in configuration.connections.maximumPerHost = 2 }) {
             server, session in
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for _ in 0..<12 {

@@ -16,7 +16,8 @@ struct FTPProxyRows {
             server.put("a", Data("hello".utf8))
             for kind in [TestProxy.Configuration.Kind.http, .socks] {
                 try await withTestProxy(.init(kind)) { proxy in
-                    let session = try Session(.ephemeral.with { $0.proxyPolicy = .fixed([try proxy.address()]) })
+                    let session = try Session(
+                        .ephemeral.with { $0.networks.proxyPolicy = .fixed([try proxy.address()]) })
                     try await session.expect(server.url("/a"), "hello")
                     try await session.expect(server.url("/a"), "hello")
                     #expect(proxy.connections == 3)

@@ -96,7 +96,7 @@ struct AuthenticationGuideTests {
             origin.route("/*") { _ in .ok("here") }
             try await withTestProxy(.init(.http, user: "ada", password: "secret")) { proxy in
                 var configuration = Configuration.ephemeral
-                configuration.proxyPolicy = .fixed([try proxy.address(user: "ada", password: "secret")])
+                configuration.networks.proxyPolicy = .fixed([try proxy.address(user: "ada", password: "secret")])
                 configuration.authentication.methods = [.digest]
                 configuration.authentication.proxyMethods = [.digest, .basic]
                 try await Session(configuration).expect(try url("http://origin.test:\(origin.port)/"), "here")

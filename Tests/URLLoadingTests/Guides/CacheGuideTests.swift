@@ -20,7 +20,7 @@ struct CacheGuideTests {
     @Test("the example of a cache in memory") func memory() async throws {
         try await origin { origin, url in
             var configuration = Configuration.ephemeral
-            configuration.cache = ResponseCache(memoryCapacity: 16 << 20)
+            configuration.caching.store = ResponseCache(memoryCapacity: 16 << 20)
             let session = Session(configuration)
             _ = try await session.data(from: url)
             let (_, response) = try await session.data(from: url)
@@ -82,7 +82,7 @@ struct CacheGuideTests {
             }
             var configuration = Configuration.ephemeral
             let cache = ResponseCache(memoryCapacity: 16 << 20)
-            configuration.cache = cache
+            configuration.caching.store = cache
             try await withSession(configuration, decisions: decisions) { session in
                 _ = try await session.data(from: url)
                 let entry = cache.cachedResponse(for: Request(url: url))
@@ -96,7 +96,7 @@ struct CacheGuideTests {
     @Test("the example of a shared cache") func sharing() async throws {
         try await origin { origin, url in
             var configuration = Configuration.ephemeral
-            configuration.coalescesIdenticalRequests = true
+            configuration.caching.coalescesIdenticalRequests = true
             let session = Session(configuration)
             let first = Task { try await session.data(from: url) }
             let second = Task { try await session.data(from: url) }

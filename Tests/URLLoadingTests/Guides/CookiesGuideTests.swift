@@ -41,7 +41,7 @@ struct CookiesGuideTests {
         configuration.authentication.credentialStore = CredentialStore()
         let session = Session(configuration)
         store.removeAll()
-        session.configuration.cache?.removeAll()
+        session.configuration.caching.store?.removeAll()
         session.configuration.authentication.credentialStore?.removeAll()
         #expect(store.all.isEmpty)
     }

@@ -11,13 +11,13 @@ import URLLoadingTesting
 struct HTTP2GuideTests {
     @Test("the example of selecting HTTP/2") func choosing() async throws {
         var configuration = Configuration.ephemeral
-        configuration.httpVersions = .automatic
-        configuration.httpVersions = .http1Only
-        configuration.httpVersions = .http2PriorKnowledge
-        configuration.http2PingInterval = .seconds(15)
-        configuration.http2PingTimeout = .seconds(5)
+        configuration.connections.httpVersions = .automatic
+        configuration.connections.httpVersions = .http1Only
+        configuration.connections.httpVersions = .http2PriorKnowledge
+        configuration.connections.http2PingInterval = .seconds(15)
+        configuration.connections.http2PingTimeout = .seconds(5)
         // The server runs beside it, on a machine that may be busy.
-        configuration.http2PingTimeout = .seconds(500)
+        configuration.connections.http2PingTimeout = .seconds(500)
         try await withHTTP2TestServer { server in
             server.route("/") { _ in .ok("two") }
             let url = server.url("/")

@@ -15,7 +15,7 @@ struct NetworksGuideTests {
             let given = origin.url("/")
             guard ["http", "https"].contains(given.scheme) else { return }
             var configuration = Configuration.ephemeral
-            configuration.addressPolicy = .publicOnly
+            configuration.networks.addressPolicy = .publicOnly
             let session = Session(configuration)
             var isRefused = false
             do {
@@ -85,7 +85,7 @@ struct NetworksGuideTests {
             origin.route("/") { _ in .ok("hello") }
             let url = origin.url("/")
             var configuration = Configuration.ephemeral
-            configuration.trafficClass = .background
+            configuration.networks.trafficClass = .background
             var request = Request(url: url)
             request.trafficClass = .responsive
             let session = Session(configuration)
@@ -101,7 +101,7 @@ struct NetworksGuideTests {
             origin.route("/") { _ in .ok("hello") }
             let url = origin.url("/")
             var configuration = Configuration.ephemeral
-            configuration.allowsCellularAccess = false
+            configuration.networks.allowsCellular = false
             var request = Request(url: url)
             request.allowsCellularAccess = true
             let (data, _) = try await Session(configuration).data(for: request)

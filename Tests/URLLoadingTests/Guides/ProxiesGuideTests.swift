@@ -12,11 +12,11 @@ struct ProxiesGuideTests {
     @Test("the proxy policies")
     func policies() async throws {
         var configuration = Configuration.ephemeral
-        configuration.proxyPolicy = .none
-        configuration.proxyPolicy = .fixed(
+        configuration.networks.proxyPolicy = .none
+        configuration.networks.proxyPolicy = .fixed(
             [try Proxy("http://user:password@proxy.example:3128")], except: ["intern.example", "10.0.0.0/8"])
-        configuration.proxyPolicy = .automatic
-        configuration.proxyPolicy = .automatic(fallback: [.direct])
+        configuration.networks.proxyPolicy = .automatic
+        configuration.networks.proxyPolicy = .automatic(fallback: [.direct])
         _ = try Proxy(.socks5, host: "gate.example", resolvesHostNames: false)
         _ = try Proxy(.socks5, unixSocket: "/run/tor/socks")
         let gate = try Proxy("socks5h://localhost/run/tor/socks")
@@ -27,12 +27,12 @@ struct ProxiesGuideTests {
                 try await withTestProxy { second in
                     let outer = try first.address()
                     let inner = try second.address()
-                    configuration.proxyPolicy = .fixed([outer, inner])
+                    configuration.networks.proxyPolicy = .fixed([outer, inner])
                     try await Session(configuration).expect(origin.url(), "here")
                     #expect(first.requests.count == 1 && second.requests.count == 1)
                     let fast = outer
                     let spare = inner
-                    configuration.proxyPolicy = .custom { url in
+                    configuration.networks.proxyPolicy = .custom { url in
                         url.host()?.hasSuffix(".example") == true ? [[fast], [spare]] : [.direct]
                     }
                     let session = Session(configuration)
@@ -48,7 +48,7 @@ struct ProxiesGuideTests {
     func failures() async throws {
         try await withTestProxy(.init(.http, user: "u")) { proxy in
             var configuration = Configuration.ephemeral
-            configuration.proxyPolicy = .fixed([try proxy.address()])
+            configuration.networks.proxyPolicy = .fixed([try proxy.address()])
             let session = Session(configuration)
             let url = try url("https://origin.test/")
             var said = ""
@@ -69,13 +69,13 @@ struct ProxiesGuideTests {
         struct OwnNames: Sendable { func addresses(of name: String) async throws -> [String] { [] } }
         let ownNames = OwnNames()
         var configuration = Configuration.ephemeral
-        configuration.addressOverrides = [
+        configuration.networks.addressOverrides = [
             try .unixSocket("/run/docker.sock", for: "docker"),
             try .addresses(["192.0.2.7"], of: "api.example"),
             try .connect("www.example", port: 443, to: "staging.example", onPort: 8443),
         ]
-        configuration.networkInterface = .named("wg0")
-        configuration.nameResolver = NameResolver { name in try await ownNames.addresses(of: name) }
+        configuration.networks.interface = .named("wg0")
+        configuration.networks.nameResolver = NameResolver { name in try await ownNames.addresses(of: name) }
     }
 
     @Test("a proxy of the test's")
@@ -84,7 +84,7 @@ struct ProxiesGuideTests {
             origin.route("/") { _ in .ok("here") }
             var configuration = Configuration.ephemeral
             try await withTestProxy(.init(.http, user: "u", password: "pw")) { proxy in
-                configuration.proxyPolicy = .fixed([try proxy.address(user: "u", password: "pw")])
+                configuration.networks.proxyPolicy = .fixed([try proxy.address(user: "u", password: "pw")])
                 let (data, _) = try await Session(configuration).data(
                     from: URL(string: "http://origin.test:\(origin.port)/")!)
                 #expect(proxy.requests.first?.target == "http://origin.test:\(origin.port)/")

@@ -37,11 +37,11 @@ enum Recipes {
         static func session() -> Session {
             var configuration = Configuration.ephemeral
             configuration.acceptEncoding = nil  // codings are passed on as they are
-            configuration.cachesInMemory = false
+            configuration.caching.usesMemoryStore = false
             configuration.cookies.storage = .none
             configuration.hsts.storage = .none
-            configuration.proxyPolicy = .none
-            configuration.maximumConnectionsPerHost = 256
+            configuration.networks.proxyPolicy = .none
+            configuration.connections.maximumPerHost = 256
             var decisions = Decisions()
             decisions.redirect = Decision { _ in .doNotFollow }  // the client follows redirects
             return Session(configuration, decisions: decisions)
@@ -206,7 +206,7 @@ enum Recipes {
         }
         await session.invalidated()  // the last connection is closed
         limit.cancel()
-        session.configuration.cache?.flush()
+        session.configuration.caching.store?.flush()
         await CookieStore.shared.flush()
     }
 }

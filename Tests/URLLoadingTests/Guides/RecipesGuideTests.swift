@@ -180,7 +180,7 @@ struct RecipesGuideTests {
                 return .status(.unauthorized)
             }
             var configuration = Configuration.ephemeral
-            configuration.maximumConnectionsPerHost = 20
+            configuration.connections.maximumPerHost = 20
             configuration.authentication.bearer = try BearerTokens(for: [origin.url().absoluteString], token: "old") {
                 _ in
                 calls.add()

@@ -32,7 +32,7 @@ struct RetriesGuideTests {
             policy.backoff = .constant(.zero)
 
             var configuration = Configuration.default
-            configuration.retryPolicy = policy
+            configuration.retries.policy = policy
             let session = Session(configuration)
             let (data, response) = try await session.data(from: url)
             #expect(data.count == 5 && response.http?.status == .ok)
@@ -58,7 +58,7 @@ struct RetriesGuideTests {
         #expect(policy.backoff == .exponential(base: .seconds(1), cap: .seconds(60)))
         #expect(
             policy.maximumRetryAfter == .seconds(60) && policy.retriesOnNetworkChange && !policy.retriesNonIdempotent)
-        #expect(!Configuration.default.waitsForConnectivity && Configuration.default.retryPolicy == nil)
+        #expect(!Configuration.default.networks.waitsForConnectivity && Configuration.default.retries.policy == nil)
     }
 
     @Test("watching, with a clock that the test moves")
@@ -69,8 +69,8 @@ struct RetriesGuideTests {
             policy.statuses = [.serviceUnavailable]
             policy.backoff = .constant(.seconds(20))
             var configuration = Configuration.ephemeral
-            configuration.retryPolicy = policy
-            configuration.waitsForConnectivity = true
+            configuration.retries.policy = policy
+            configuration.networks.waitsForConnectivity = true
 
             let clock = ManualClock()
             configuration.use(clock)

@@ -28,7 +28,9 @@ struct SlowNetworksGuideTests {
             origin.route("/feed") { _ in .ok("news") }
             try await withNetworkRelay(toPort: origin.port) { relay in
                 var configuration = Configuration.ephemeral
-                configuration.addressOverrides = [try .connect("api.example", to: "127.0.0.1", onPort: relay.port)]
+                configuration.networks.addressOverrides = [
+                    try .connect("api.example", to: "127.0.0.1", onPort: relay.port)
+                ]
                 try await Session(configuration).expect(try url("http://api.example/feed"), "news")
                 #expect(relay.counts.accepted == 1 && origin.requests.first?.headers[.host] == "api.example")
             }

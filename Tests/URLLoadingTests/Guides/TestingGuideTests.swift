@@ -57,7 +57,7 @@ struct TestingGuideTests {
         try await withHTTPTestServer { origin in
             let clock = ManualClock()
             var configuration = Configuration.ephemeral
-            configuration.idleTimeout = .seconds(60)
+            configuration.timeouts.idle = .seconds(60)
             configuration.use(clock)
             let session = Session(configuration)
 

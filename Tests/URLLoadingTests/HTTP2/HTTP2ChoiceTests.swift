@@ -23,9 +23,9 @@ struct HTTP2ChoiceTests {
         tls.applicationProtocols = protocols
         var client = Configuration.ephemeral
         client.tls.trustRoots = .pem(String(decoding: authority.pem, as: UTF8.self))
-        client.resolver = RecordingResolver()
+        client.networks.resolver = RecordingResolver()
         // As in `Configuration.http2`.
-        client.http2PingInterval = nil
+        client.connections.http2PingInterval = nil
         return try await withHTTP2TestServer(.init(tls: tls)) { try await use($0, client) }
     }
 
@@ -84,7 +84,7 @@ struct HTTP2ChoiceTests {
             server.route("/*") { _ in .ok("two") }
             try await withTestProxy(.init(kind == .http ? .http : .socks)) { proxy in
                 var configuration = configuration
-                configuration.proxyPolicy = .fixed([try proxy.address()])
+                configuration.networks.proxyPolicy = .fixed([try proxy.address()])
                 try await withSession(configuration) { session in
                     for number in 0..<3 {
                         let (data, response) = try await session.data(from: server.url("/\(number)"))
@@ -92,7 +92,7 @@ struct HTTP2ChoiceTests {
                     }
                     #expect(proxy.connections == 1 && server.counts.accepted == 1)
                 }
-                configuration.proxyPolicy = .none
+                configuration.networks.proxyPolicy = .none
                 try await withSession(configuration) { session in
                     _ = try await session.data(from: server.url("/"))
                     #expect(proxy.connections == 1)
@@ -104,8 +104,8 @@ struct HTTP2ChoiceTests {
     @Test("with HTTP/1.1 only, no other protocol is offered") func http1OnlyDoesNotOfferMore() async throws {
         try await withSecureHTTP2(protocols: ["h2", "http/1.1"]) { server, configuration in
             var configuration = configuration
-            configuration.httpVersions = .http1Only
-            configuration.idleTimeout = .seconds(50)
+            configuration.connections.httpVersions = .http1Only
+            configuration.timeouts.idle = .seconds(50)
             server.script { peer in #expect(peer.tls?.applicationProtocol == "http/1.1") }
             try await withSession(configuration) { session in
                 _ = try? await session.data(from: server.url("/"))

@@ -119,7 +119,7 @@ struct HTTP2EndingTests {
     @Test("a connection idle for long on a dead path is closed")
     func probe() async throws {
         let clock = ManualClock()
-        try await withHTTP2(clock: clock, { $0.http2PingInterval = .seconds(15) }) { server, session in
+        try await withHTTP2(clock: clock, { $0.connections.http2PingInterval = .seconds(15) }) { server, session in
             server.route("/") { _ in .ok("ok") }
             server.script(onConnection: 1) { peer in
                 let request = try await peer.acceptRequest()

@@ -13,7 +13,7 @@ struct HTTP2FaultTests {
         var configuration = Configuration.http2
         // Where it must not fire it is longer than the busiest machine takes.
         configuration.strictness = .strict
-        configuration.idleTimeout = fault.outcome == .stalls ? .milliseconds(300) : .seconds(250)
+        configuration.timeouts.idle = fault.outcome == .stalls ? .milliseconds(300) : .seconds(250)
         try await withHTTP2TestServer { server in
             server.route("*") { _ in .ok("ok") }
             server.inject(fault, onConnection: 1)

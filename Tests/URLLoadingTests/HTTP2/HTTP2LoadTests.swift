@@ -187,7 +187,7 @@ struct HTTP2LoadTests {
 
     @Test("the timeout of a stream does not affect the others") func timeoutOfAStreamLeavesTheOthers() async throws {
         let clock = ManualClock()
-        try await withHTTP2(clock: clock, { $0.idleTimeout = .seconds(5) }) { server, session in
+        try await withHTTP2(clock: clock, { $0.timeouts.idle = .seconds(5) }) { server, session in
             server.script { peer in
                 try await peer.start()
                 while true {

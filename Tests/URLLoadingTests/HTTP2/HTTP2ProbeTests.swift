@@ -18,8 +18,8 @@ struct HTTP2ProbeTests {
         try await withHTTP2(
             clock: clock,
             {
-                $0.idleTimeout = nil
-                $0.http2PingInterval = .seconds(15)
+                $0.timeouts.idle = nil
+                $0.connections.http2PingInterval = .seconds(15)
             }
         ) { server, session in
             server.route("/") { _ in .ok("ok") }
@@ -60,9 +60,9 @@ struct HTTP2ProbeTests {
         try await withHTTP2(
             clock: clock,
             {
-                $0.idleTimeout = nil
-                $0.http2PingInterval = .seconds(15)
-                $0.http2PingTimeout = .seconds(15)
+                $0.timeouts.idle = nil
+                $0.connections.http2PingInterval = .seconds(15)
+                $0.connections.http2PingTimeout = .seconds(15)
             }
         ) { server, session in
             let said = Watched(0)
@@ -91,7 +91,7 @@ struct HTTP2ProbeTests {
     @Test("many loads on an idle connection send one PING")
     func onePing() async throws {
         let clock = ManualClock()
-        try await withHTTP2(clock: clock, { $0.http2PingInterval = .seconds(15) }) { server, session in
+        try await withHTTP2(clock: clock, { $0.connections.http2PingInterval = .seconds(15) }) { server, session in
             server.route("/") { _ in .ok("ok") }
             try await session.expect(server.url("/"), "ok")
             clock.advance(by: .seconds(20))
@@ -114,9 +114,9 @@ struct HTTP2ProbeTests {
             }
             var configuration = Configuration.http2
             configuration.use(clock)
-            configuration.idleTimeout = nil
+            configuration.timeouts.idle = nil
             // With a ping interval the server's SETTINGS are waited for; at this interval no PING is sent meanwhile.
-            configuration.http2PingInterval = .seconds(24 * 3600)
+            configuration.connections.http2PingInterval = .seconds(24 * 3600)
             try await withSession(configuration) { session in
                 let isOver = Flag()
                 async let error: LoadError? = {

@@ -16,7 +16,7 @@ struct HTTP2RetryTests {
 
     @Test("a stream reset by its server is retried under a policy, on the same connection")
     func again() async throws {
-        try await withHTTP2(.init(), { $0.retryPolicy = Self.eager }) { server, session in
+        try await withHTTP2(.init(), { $0.retries.policy = Self.eager }) { server, session in
             server.script(onConnection: 1) { peer in
                 let first = try await peer.acceptRequest()
                 try await peer.reset(first.stream, .internalError)

@@ -84,7 +84,7 @@ struct HTTP2SharingTests {
     @Test("the load that reads for all loads keeps its idle timeout despite the others' frames")
     func idleTimeoutOfTheReader() async throws {
         let clock = ManualClock()
-        try await withHTTP2(clock: clock, { $0.idleTimeout = .seconds(5) }) { server, session in
+        try await withHTTP2(clock: clock, { $0.timeouts.idle = .seconds(5) }) { server, session in
             let isOver = Atomic<Bool>(false)
             server.script { peer in
                 _ = try await peer.acceptRequest()
@@ -132,8 +132,8 @@ struct HTTP2SharingTests {
         try await withHTTP2(
             clock: clock,
             {
-                $0.retryPolicy = RetryPolicy()
-                $0.retryPolicy?.backoff = .constant(.seconds(3))
+                $0.retries.policy = RetryPolicy()
+                $0.retries.policy?.backoff = .constant(.seconds(3))
             }
         ) { server, session in
             server.route("/") { _ in .ok("ok") }

@@ -22,7 +22,7 @@ struct HTTP2StreamSlotsTests {
     @Test("a connection that received GOAWAY occupies no slot", arguments: [true, false])
     func retired(hasStream: Bool) async throws {
         let clock = ManualClock()
-        try await withHTTP2(clock: clock, { $0.maximumConnectionsPerHost = 1 }) { server, session in
+        try await withHTTP2(clock: clock, { $0.connections.maximumPerHost = 1 }) { server, session in
             server.route("/") { _ in .ok("ok") }
             server.script(onConnection: 1) { peer in
                 let first = try await peer.acceptRequest()
@@ -47,7 +47,7 @@ struct HTTP2StreamSlotsTests {
 
     @Test("loads that wait for a slot continue when their connection receives GOAWAY")
     func retiredWhileOthersWait() async throws {
-        try await withHTTP2(.init(), { $0.maximumConnectionsPerHost = 1 }) { server, session in
+        try await withHTTP2(.init(), { $0.connections.maximumPerHost = 1 }) { server, session in
             server.route("/") { _ in .ok("ok") }
             server.script(onConnection: 1) { peer in
                 try await peer.start(.maxConcurrentStreams(1))
@@ -70,7 +70,7 @@ struct HTTP2StreamSlotsTests {
 
     @Test("a limit of streams that rises lets in as many")
     func raisedLimit() async throws {
-        try await withHTTP2(.init(), { $0.maximumConnectionsPerHost = 1 }) { server, session in
+        try await withHTTP2(.init(), { $0.connections.maximumPerHost = 1 }) { server, session in
             server.script { peer in
                 try await peer.start(.maxConcurrentStreams(1))
                 let first = try await peer.expectRequest()
@@ -96,7 +96,7 @@ struct HTTP2StreamSlotsTests {
     @Test("a stream limit of zero may rise while no load uses the connection")
     func aStreamLimitOfZeroMayRiseWhileNoLoadUsesTheConnection() async throws {
         let clock = ManualClock()
-        try await withHTTP2(clock: clock, { $0.maximumConnectionsPerHost = 1 }) { server, session in
+        try await withHTTP2(clock: clock, { $0.connections.maximumPerHost = 1 }) { server, session in
             server.script { peer in
                 let first = try await peer.acceptRequest()
                 try await peer.send(.settings(.maxConcurrentStreams(0)))
@@ -128,9 +128,9 @@ struct HTTP2StreamSlotsTests {
         try await withHTTP2(
             clock: clock,
             {
-                $0.maximumConnectionsPerHost = 1
-                $0.resourceTimeout = .seconds(100)
-                $0.idleTimeout = nil
+                $0.connections.maximumPerHost = 1
+                $0.timeouts.resource = .seconds(100)
+                $0.timeouts.idle = nil
             }
         ) { server, session in
             server.script { peer in
@@ -166,7 +166,7 @@ struct HTTP2StreamSlotsTests {
         try await withHTTP2(
             .init(),
             {
-                $0.nameResolver = NameResolver { _ in
+                $0.networks.nameResolver = NameResolver { _ in
                     guard calls.add(1, ordering: .relaxed).oldValue == 0 else { return ["127.0.0.1"] }
                     await gate.wait()
                     throw Gone()
@@ -222,7 +222,7 @@ struct HTTP2StreamSlotsTests {
             one.route("/") { _ in .ok("ok") }
             try await withHTTP2TestServer { two in
                 two.route("/") { _ in .ok("ok") }
-                try await withSession(.http2.with { $0.maximumIdleConnections = 1 }) { session in
+                try await withSession(.http2.with { $0.connections.maximumIdle = 1 }) { session in
                     try await session.expect(one.url("/"), "ok")
                     try await session.expect(two.url("/"), "ok")
                     try await one.wait { $0.open == 0 }

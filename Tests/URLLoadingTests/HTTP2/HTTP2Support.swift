@@ -9,9 +9,9 @@ extension Configuration {
     /// For servers that speak HTTP/2 in the clear.
     static var http2: Configuration {
         var configuration = Configuration.ephemeral
-        configuration.httpVersions = .http2PriorKnowledge
+        configuration.connections.httpVersions = .http2PriorKnowledge
         // Their servers run beside them, and on a busy machine answer when they can.
-        configuration.http2PingInterval = nil
+        configuration.connections.http2PingInterval = nil
         return configuration
     }
 }

@@ -97,8 +97,8 @@ struct ReadAheadRows {
         var configuration = Configuration.ephemeral
         configuration.tls.trustRoots = .pem(String(decoding: authority.pem, as: UTF8.self))
         // A load that sleeps while its answer is there fails: no other timer of the library wakes it before.
-        configuration.idleTimeout = .seconds(30)
-        configuration.http2PingInterval = nil
+        configuration.timeouts.idle = .seconds(30)
+        configuration.connections.http2PingInterval = nil
         return try await withSession(configuration) { session in
             let url = try #require(URL(string: "https://localhost:\(port)/"))
             return try await session.data(from: url).1.http?.status.code ?? 0

@@ -51,7 +51,7 @@ struct StatisticsSocketTests {
                     for await _ in gate {}
                     return .ok("slow")
                 }
-                try await withSession(.ephemeral.with { $0.maximumConnectionsPerHost = 1 }) { session in
+                try await withSession(.ephemeral.with { $0.connections.maximumPerHost = 1 }) { session in
                     try session.exposeStatistics(at: path)
                     _ = try await session.data(from: origin.url("/quick"))
                     var host = try #require(try await read(path).hosts.first)

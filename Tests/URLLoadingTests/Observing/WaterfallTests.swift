@@ -79,7 +79,7 @@ struct WaterfallTests {
                 var policy = RetryPolicy()
                 policy.statuses = RetryPolicy.transientStatuses
                 policy.backoff = .constant(.zero)
-                $0.retryPolicy = policy
+                $0.retries.policy = policy
             } _: {
                 _ = try await $0.data(from: origin.url())
             }
@@ -97,7 +97,7 @@ struct WaterfallTests {
                     : .status(.notModified, headers: [.etag: "\"1\""])
             }
             let waterfall = try await waterfall {
-                $0.cache = ResponseCache(memoryCapacity: 1 << 20)
+                $0.caching.store = ResponseCache(memoryCapacity: 1 << 20)
             } _: { session in
                 for _ in 0..<2 {
                     for path in ["/fresh", "/stale"] { _ = try await session.data(from: origin.url(path)) }
@@ -113,7 +113,7 @@ struct WaterfallTests {
     @Test("a failure names its reason, and the stage it happened in lasts to the end")
     func failure() async throws {
         let waterfall = try await waterfall {
-            $0.resolver = RecordingResolver(.failure(IOFailure(.hostNotFound("nowhere.example"), .resolve)))
+            $0.networks.resolver = RecordingResolver(.failure(IOFailure(.hostNotFound("nowhere.example"), .resolve)))
         } _: { session in
             _ = try? await session.data(from: URL(string: "http://nowhere.example/")!)
         }
@@ -127,7 +127,7 @@ struct WaterfallTests {
         try await withHTTP2TestServer { server in
             server.route("/*") { _ in .ok(.chunks([.pause(.milliseconds(50)), "done"])) }
             let waterfall = try await waterfall {
-                $0.httpVersions = .http2PriorKnowledge
+                $0.connections.httpVersions = .http2PriorKnowledge
             } _: { session in
                 try await session.expect(server.url("/0"), "done")
                 try await withThrowingTaskGroup(of: Void.self) { group in

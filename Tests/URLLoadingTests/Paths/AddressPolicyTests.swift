@@ -22,8 +22,8 @@ struct AddressPolicyTests {
         _ resolver: RecordingResolver = RecordingResolver(), _ allows: @escaping @Sendable (ResolvedAddress) -> Bool
     ) -> Configuration {
         var configuration = Configuration.ephemeral
-        configuration.resolver = resolver
-        configuration.addressPolicy = AddressPolicy(allows)
+        configuration.networks.resolver = resolver
+        configuration.networks.addressPolicy = AddressPolicy(allows)
         return configuration
     }
 
@@ -96,7 +96,7 @@ struct AddressPolicyTests {
                 return true
             }
             // No cache: the policy would also be asked about the address of a stored response, at each look-up.
-            configuration.cachesInMemory = false
+            configuration.caching.usesMemoryStore = false
             let session = Session(configuration)
             for _ in 0..<3 { try await session.expect(origin.url("/"), "hello") }
             #expect(asked.texts == ["127.0.0.1:\(origin.port)"])
@@ -112,8 +112,8 @@ struct AddressPolicyTests {
         ])
     func publicOnly(_ host: String) async throws {
         var configuration = Configuration.ephemeral
-        configuration.resolver = RecordingResolver()
-        configuration.addressPolicy = .publicOnly
+        configuration.networks.resolver = RecordingResolver()
+        configuration.networks.addressPolicy = .publicOnly
         let session = Session(configuration)
         await expectFailure(.addressRefused, .local) { try await session.data(from: url("http://\(host):1/")) }
     }

@@ -22,7 +22,7 @@ struct NetworkAccessTests {
         var configuration = Configuration.ephemeral
         configuration.networkMonitor = monitor
         // Not this machine, and nothing is sent there: the system refuses to connect to a broadcast address.
-        configuration.resolver = RecordingResolver(.success([.ipv4((255, 255, 255, 255), port: 0)]))
+        configuration.networks.resolver = RecordingResolver(.success([.ipv4((255, 255, 255, 255), port: 0)]))
         return configuration
     }
 
@@ -31,13 +31,13 @@ struct NetworkAccessTests {
             any WritableKeyPath<Configuration, Bool> & Sendable, any WritableKeyPath<Request, Bool?> & Sendable, Reason,
             NetworkMonitor.Hints
         )] = [
-            (\.allowsCellularAccess, \.allowsCellularAccess, .notAllowedOnCellularNetwork, .init()),
+            (\.networks.allowsCellular, \.allowsCellularAccess, .notAllowedOnCellularNetwork, .init()),
             (
-                \.allowsExpensiveNetworkAccess, \.allowsExpensiveNetworkAccess, .notAllowedOnExpensiveNetwork,
+                \.networks.allowsExpensive, \.allowsExpensiveNetworkAccess, .notAllowedOnExpensiveNetwork,
                 .init(isExpensive: true)
             ),
             (
-                \.allowsConstrainedNetworkAccess, \.allowsConstrainedNetworkAccess, .notAllowedOnConstrainedNetwork,
+                \.networks.allowsConstrained, \.allowsConstrainedNetworkAccess, .notAllowedOnConstrainedNetwork,
                 .init(isConstrained: true)
             ),
         ]
@@ -60,7 +60,7 @@ struct NetworkAccessTests {
 
         // A request that allows a network overrides nothing that its session forbids, and is not refused for that.
         request[keyPath: ofRequest] = true
-        configuration.addressPolicy = .publicOnly
+        configuration.networks.addressPolicy = .publicOnly
         await expectFailure(.addressRefused) { try await Session(configuration).data(for: request) }
     }
 
@@ -68,10 +68,10 @@ struct NetworkAccessTests {
     func thisMachine(_ host: String) async throws {
         try await withHTTPTestServer(answering: "hello") { origin in
             var configuration = configuration(ScriptedPaths(Self.modem), hints: .init(isConstrained: true))
-            configuration.resolver = RecordingResolver()
-            configuration.allowsCellularAccess = false
-            configuration.allowsExpensiveNetworkAccess = false
-            configuration.allowsConstrainedNetworkAccess = false
+            configuration.networks.resolver = RecordingResolver()
+            configuration.networks.allowsCellular = false
+            configuration.networks.allowsExpensive = false
+            configuration.networks.allowsConstrained = false
             let session = Session(configuration)
             for _ in 0..<2 { try await session.expect(url("http://\(host):\(origin.port)/"), "hello") }
         }
@@ -81,9 +81,9 @@ struct NetworkAccessTests {
     func hereAndElsewhere() async throws {
         try await withHTTPTestServer(answering: "hello") { origin in
             var configuration = configuration(ScriptedPaths(Self.modem))
-            configuration.resolver = RecordingResolver(
+            configuration.networks.resolver = RecordingResolver(
                 .success([.ipv4((255, 255, 255, 255), port: 0), .ipv4((127, 0, 0, 1), port: 0)]))
-            configuration.allowsCellularAccess = false
+            configuration.networks.allowsCellular = false
             try await Session(configuration).expect(url("http://name.example:\(origin.port)/"), "hello")
         }
     }
@@ -93,9 +93,9 @@ struct NetworkAccessTests {
         try await withHTTPTestServer(answering: "hello") { origin in
             let kernel = ScriptedPaths(Self.modem)
             var configuration = configuration(kernel)
-            configuration.resolver = RecordingResolver()
+            configuration.networks.resolver = RecordingResolver()
             try await Session(configuration).expect(url("http://name.example:\(origin.port)/"), "hello")
-            configuration.allowsCellularAccess = false
+            configuration.networks.allowsCellular = false
             try await Session(configuration).expect(url("http://name.example:\(origin.port)/"), "hello")
             #expect(kernel.opened == 0)
         }
@@ -110,7 +110,7 @@ struct NetworkAccessTests {
         let kernel = ScriptedPaths(Self.cable)
         var configuration = configuration(kernel)
         configuration.connect(to: peer)
-        configuration.allowsCellularAccess = false
+        configuration.networks.allowsCellular = false
         let session = Session(configuration)
         let target = try url("http://name.example/")
         for _ in 0..<2 { try await session.expect(target, "") }
@@ -126,8 +126,8 @@ struct NetworkAccessTests {
         let kernel = ScriptedPaths(Self.modem)
         kernel.refuse(EPERM)
         var configuration = configuration(kernel, hints: .init(isExpensive: true, isConstrained: true))
-        configuration.allowsCellularAccess = false
-        configuration.allowsExpensiveNetworkAccess = false
+        configuration.networks.allowsCellular = false
+        configuration.networks.allowsExpensive = false
         do {
             _ = try await Session(configuration).data(from: url("http://name.example/"))
         } catch let error as LoadError {

@@ -129,7 +129,7 @@ struct NetworkNamespaceChild {
             let recorder = EventRecorder()
             var configuration = Configuration.ephemeral
             configuration.observers = [recorder]
-            configuration.idleConnectionLifetime = .zero
+            configuration.connections.idleLifetime = .zero
             change(&configuration)
             let session = Session(configuration)
             try await use(origin, session, recorder, url("http://10.9.0.1:\(origin.port)/"))
@@ -139,7 +139,7 @@ struct NetworkNamespaceChild {
     }
 
     @Test("a load waits for connectivity") func connectivity() async throws {
-        try await withOrigin({ $0.waitsForConnectivity = true }) { origin, session, recorder, target in
+        try await withOrigin({ $0.networks.waitsForConnectivity = true }) { origin, session, recorder, target in
             for round in 1...3 {
                 let monitor = NetworkMonitor.shared
                 #expect(monitor.current.status == .unsatisfied)
@@ -166,7 +166,7 @@ struct NetworkNamespaceChild {
         var policy = RetryPolicy()
         // No load waits that long: the network lets the load continue.
         policy.backoff = .constant(.seconds(3600))
-        try await withOrigin({ $0.retryPolicy = policy }) { origin, session, recorder, target in
+        try await withOrigin({ $0.retries.policy = policy }) { origin, session, recorder, target in
             async let text = session.text(target)
             let event = try await recorder.wait(for: .retrying)
             guard case .retrying(let retry) = event, case .failed(let error) = retry.cause else {

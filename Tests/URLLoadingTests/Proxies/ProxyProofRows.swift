@@ -235,7 +235,9 @@ import URLLoadingWire
                 }
             }
             let session = try Session(
-                .ephemeral.with { $0.proxyPolicy = .fixed([try Proxy(.http, host: "127.0.0.1", port: origin.port)]) })
+                .ephemeral.with {
+                    $0.networks.proxyPolicy = .fixed([try Proxy(.http, host: "127.0.0.1", port: origin.port)])
+                })
             for _ in 0..<2 {
                 for (text, body) in [
                     ("http://ada:s3cret@origin.test/", "ada 0"), ("http://origin.test/", "refused"),
@@ -351,7 +353,7 @@ import URLLoadingWire
             try await withTestProxy(.authenticating(gate)) { proxy in
                 var (configuration, _) = ProxyRows.client(.fixed([try proxy.address()]))
                 configuration.tls.trustRoots = .pem(String(decoding: authority.pem, as: UTF8.self))
-                configuration.http2PingInterval = nil
+                configuration.connections.http2PingInterval = nil
                 let session = Session(configuration)
                 let target = try url("https://origin.test:\(server.port)/")
                 let (_, response) = try await session.data(

@@ -17,8 +17,8 @@ import URLLoadingWire
     {
         let resolver = RecordingResolver(.failure(IOFailure(.hostNotFound("looked up here"), .resolve)))
         var configuration = base
-        configuration.proxyPolicy = policy
-        configuration.resolver = resolver
+        configuration.networks.proxyPolicy = policy
+        configuration.networks.resolver = resolver
         return (configuration, resolver)
     }
 
@@ -154,7 +154,7 @@ import URLLoadingWire
                     #expect(secure.requests.first?.headers[.proxyAuthorization] == nil)
                     // Without a proxy the field is not sent.
                     var direct = base
-                    direct.proxyPolicy = .none
+                    direct.networks.proxyPolicy = .none
                     var request = Request(url: plain.url())
                     request.headers[.proxyAuthorization] = "Mine 1"
                     try await Session(direct).expect(request, "here")
@@ -318,15 +318,15 @@ import URLLoadingWire
             try await withTestProxy(.init(.socks)) { proxy in
                 var (configuration, _) = Self.client(.fixed([try Proxy("\(scheme)://127.0.0.1:\(proxy.port)")]))
                 let target = try url("http://origin.test:\(origin.port)/")
-                configuration.resolver = RecordingResolver(
+                configuration.networks.resolver = RecordingResolver(
                     .success([.ipv6([UInt8](repeating: 0, count: 15) + [1], port: 0), .ipv4((127, 0, 0, 1), port: 0)]))
                 try await Session(configuration).expect(target, "here")
                 #expect(proxy.requests.last?.target == "127.0.0.1:\(origin.port)")
-                configuration.addressPolicy = AddressPolicy { $0.host != "origin.test" }
+                configuration.networks.addressPolicy = AddressPolicy { $0.host != "origin.test" }
                 await expectFailure(.addressRefused) { try await Session(configuration).data(from: target) }
                 // The host that is not found is the origin's, not the proxy's.
                 let error = await failure(.hostNotFound) {
-                    try await Session(Self.client(configuration.proxyPolicy).0).data(from: target)
+                    try await Session(Self.client(configuration.networks.proxyPolicy).0).data(from: target)
                 }
                 #expect(error?.proxyFailure == nil && proxy.requests.count == 1)
                 try await proxy.untilEmpty()
@@ -451,7 +451,7 @@ import URLLoadingWire
     @Test func `the address policy applies to the proxy's addresses`() async throws {
         try await withTestProxy { proxy in
             var (configuration, _) = Self.client(.fixed([try proxy.address()]))
-            configuration.addressPolicy = .publicOnly
+            configuration.networks.addressPolicy = .publicOnly
             let session = Session(configuration)
             let error = await failure(.addressRefused, .local, .connecting) {
                 try await session.data(from: try url("http://origin.test/"))
@@ -591,7 +591,7 @@ import URLLoadingWire
         try await expect({ try await chains(own, intern) }, "direct")
         try await expect({ try await chains(.none, origin) }, "direct")
         #expect(ProxyPlan(.none).isDirect && ProxyPlan(.environment, [], ProxyEnvironment { _ in nil }).isDirect)
-        if case .environment = Configuration.default.proxyPolicy.choice {
+        if case .environment = Configuration.default.networks.proxyPolicy.choice {
         } else {
             Issue.record("the default is the environment")
         }
@@ -662,7 +662,7 @@ import URLLoadingWire
             .give("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"),
         ])
         var configuration = Configuration.patient
-        configuration.proxyPolicy = .fixed([try Proxy("proxy.test")])
+        configuration.networks.proxyPolicy = .fixed([try Proxy("proxy.test")])
         configuration.dial = { _, _ in transport }
         try await Session(configuration).expect(try url("https://origin.test/"), "ok")
     }
@@ -747,7 +747,7 @@ import URLLoadingWire
         ]
         let transport = ScriptedTransport(steps, holdingAt: block)
         var configuration = Configuration.patient
-        configuration.proxyPolicy = .fixed([
+        configuration.networks.proxyPolicy = .fixed([
             try Proxy("one.t:1"), try Proxy("socks5h://u:pw@b.t"), try Proxy("socks4a://c.t"),
         ])
         configuration.dial = { _, _ in transport }

@@ -104,8 +104,8 @@ struct RedirectRows {
                 return .redirect("/\(left - 1)")
             }
             var configuration = Configuration.ephemeral
-            #expect(configuration.maximumRedirects == 20)
-            configuration.maximumRedirects = maximum
+            #expect(configuration.redirects.maximum == 20)
+            configuration.redirects.maximum = maximum
             try await withSession(configuration) { session in
                 try await session.expect(origin.url("/\(maximum)"), "end")
                 let error = await failure(.tooManyRedirects, .remote, .redirecting) {

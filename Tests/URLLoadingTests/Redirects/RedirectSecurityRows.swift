@@ -113,7 +113,7 @@ struct RedirectSecurityRows {
         try await withHTTPTestServer(.init(name: "a.example")) { origin in
             origin.route("/") { _ in .redirect("http://A.EXAMPLE:\(origin.port)/end") }
             origin.route("/end") { _ in .ok("") }
-            try await withSession(.ephemeral.with { $0.resolver = RecordingResolver() }) { session in
+            try await withSession(.ephemeral.with { $0.networks.resolver = RecordingResolver() }) { session in
                 _ = try await session.data(for: Request(url: origin.url(), headers: Self.secrets))
             }
             #expect(origin.requests.map { Self.secrets(in: $0).count } == [2, 2])
@@ -181,7 +181,7 @@ struct RedirectSecurityRows {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .redirect(location) }
             let resolver = RecordingResolver()
-            try await withSession(.ephemeral.with { $0.resolver = resolver }) { session in
+            try await withSession(.ephemeral.with { $0.networks.resolver = resolver }) { session in
                 await expectFailure(.badRedirect, .remote, .redirecting, location) {
                     try await session.data(from: origin.url())
                 }

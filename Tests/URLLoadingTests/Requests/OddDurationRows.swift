@@ -34,10 +34,12 @@ struct OddDurationRows {
             for limit in Self.excessive {
                 #expect(
                     await outcome(origin) { configuration, request in
-                        (configuration.idleTimeout, configuration.resourceTimeout) = (limit, limit)
-                        (configuration.connectTimeout, configuration.idleConnectionLifetime) = (limit, limit)
-                        (configuration.http2PingInterval, configuration.http2PingTimeout) = (limit, limit)
-                        configuration.expectContinueTimeout = limit
+                        (configuration.timeouts.idle, configuration.timeouts.resource) = (limit, limit)
+                        (configuration.timeouts.connect, configuration.connections.idleLifetime) = (limit, limit)
+                        (configuration.connections.http2PingInterval, configuration.connections.http2PingTimeout) = (
+                            limit, limit
+                        )
+                        configuration.timeouts.expectContinue = limit
                         (request.idleTimeout, request.resourceTimeout, request.connectTimeout) = (limit, limit, limit)
                         request.body = .data(Data(count: 10))
                         request.method = .put
@@ -52,7 +54,8 @@ struct OddDurationRows {
             for limit in Self.none {
                 #expect(await outcome(origin) { $1.resourceTimeout = limit } == "resourceTimeout")
                 #expect(
-                    await outcome(origin) { configuration, _ in configuration.idleConnectionLifetime = limit } == "200")
+                    await outcome(origin) { configuration, _ in configuration.connections.idleLifetime = limit }
+                        == "200")
             }
         }
     }
@@ -68,7 +71,8 @@ struct OddDurationRows {
                     policy.backoff = .exponential(base: delay, cap: delay)
                     policy.maximumRetryAfter = delay
                     policy.maximumDuration = delay
-                    #expect(await outcome(origin) { configuration, _ in configuration.retryPolicy = policy } == "503")
+                    #expect(
+                        await outcome(origin) { configuration, _ in configuration.retries.policy = policy } == "503")
                 }
             }
         }

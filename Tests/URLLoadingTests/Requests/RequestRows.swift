@@ -226,7 +226,8 @@ struct RequestRows {
     @Test("a local or network failure is an error (checklist 159)")
     func failures() async throws {
         var configuration = Configuration.ephemeral
-        configuration.resolver = RecordingResolver(.failure(IOFailure(.hostNotFound("nowhere.example"), .resolve)))
+        configuration.networks.resolver = RecordingResolver(
+            .failure(IOFailure(.hostNotFound("nowhere.example"), .resolve)))
         try await withSession(configuration) { session in
             let error = await failure(.hostNotFound, .system, .resolving) {
                 try await session.data(from: url("http://nowhere.example/"))
@@ -234,7 +235,7 @@ struct RequestRows {
             #expect(error?.code == -1003)
             #expect(error?.url == URL(string: "http://nowhere.example/"))
         }
-        configuration.resolver = RecordingResolver(.failure(IOFailure(.lookupFailed("try again"), .resolve)))
+        configuration.networks.resolver = RecordingResolver(.failure(IOFailure(.lookupFailed("try again"), .resolve)))
         try await withSession(configuration) { session in
             await expectFailure(.lookupFailed, .system, .resolving) {
                 try await session.data(from: url("http://nowhere.example/"))

@@ -155,7 +155,7 @@ struct RequestSecurityRows {
     @Test("no part of a password is looked up as a host (security 11)")
     func password() async throws {
         let resolver = RecordingResolver(.failure(IOFailure(.hostNotFound("any"), .resolve)))
-        try await withSession(.ephemeral.with { $0.resolver = resolver }) { session in
+        try await withSession(.ephemeral.with { $0.networks.resolver = resolver }) { session in
             for text in [
                 "http://user:p@ss@host.example/", "http://user:p%40ss@host.example/", "http://us@er:x@host.example/",
                 "http://user:p#ss@host.example/", "http://user:p/ss@host.example/",

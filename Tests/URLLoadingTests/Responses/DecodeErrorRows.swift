@@ -109,7 +109,7 @@ struct DecodeErrorRows {
         let silent = try SilentHost()
         defer { silent.close() }
         var configuration = Configuration.patient
-        if isIdle { configuration.idleTimeout = .milliseconds(20) }
+        if isIdle { configuration.timeouts.idle = .milliseconds(20) }
         let session = Session(configuration)
         let address = try url("wss://127.0.0.1:\(silent.port)/")
         let socket = session.webSocketTask(address).resumed()

@@ -128,7 +128,7 @@ import URLLoadingWire
             }
             let session = Session(
                 .ephemeral.with {
-                    if isIdle { $0.idleTimeout = .milliseconds(50) } else { $0.resourceTimeout = .milliseconds(50) }
+                    if isIdle { $0.timeouts.idle = .milliseconds(50) } else { $0.timeouts.resource = .milliseconds(50) }
                 })
             let reason = isIdle ? LoadError.Reason.idleTimeout : .resourceTimeout
             let first = await failure(reason) { try await session.data(from: origin.url()) }

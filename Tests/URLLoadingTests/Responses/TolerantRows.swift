@@ -70,7 +70,7 @@ import URLLoadingWire
             guard hasProxy else { return try await use(.ephemeral) }
             try await withTestProxy { proxy in
                 let address = try proxy.address()
-                try await use(Configuration.ephemeral.with { $0.proxyPolicy = .fixed([address]) })
+                try await use(Configuration.ephemeral.with { $0.networks.proxyPolicy = .fixed([address]) })
             }
         }
     }
@@ -80,8 +80,8 @@ import URLLoadingWire
             origin.route("/") { _ in .raw([.bytes(Array(Self.lineFeeds.utf8))]) }
             let cache = ResponseCache(memoryCapacity: 1 << 20)
             let configuration = Configuration.ephemeral.with {
-                $0.cache = cache
-                $0.coalescesIdenticalRequests = true
+                $0.caching.store = cache
+                $0.caching.coalescesIdenticalRequests = true
             }
             try await withSession(configuration) { session in
                 try await withThrowingTaskGroup(of: Void.self) { group in
@@ -113,7 +113,9 @@ import URLLoadingWire
                     ? .raw([.bytes(Array("HTTP/1.1 200 OK\nContent-Length: 9\n\n".utf8))])
                     : .ok("kept", headers: [.cacheControl: "max-age=600", .etag: "\"a\""])
             }
-            try await withSession(Configuration.ephemeral.with { $0.cache = ResponseCache(memoryCapacity: 1 << 20) }) {
+            try await withSession(
+                Configuration.ephemeral.with { $0.caching.store = ResponseCache(memoryCapacity: 1 << 20) }
+            ) {
                 session in
                 try await session.expect(origin.url(), "kept")
                 var head = Request(url: origin.url(), method: .head)
@@ -200,7 +202,8 @@ import URLLoadingWire
         try await withHTTPTestServer { proxy in
             proxy.route("*") { _ in .raw([.bytes(Array("HTTP/1.1 200 OK\nA: b\n\n".utf8))]) }
             let address = try Proxy("http://127.0.0.1:\(proxy.port)")
-            try await withSession(Configuration.ephemeral.with { $0.proxyPolicy = .fixed([address]) }) { session in
+            try await withSession(Configuration.ephemeral.with { $0.networks.proxyPolicy = .fixed([address]) }) {
+                session in
                 await expectFailure(.bareLineFeed) { try await session.data(from: try url("https://origin.test/")) }
             }
         }

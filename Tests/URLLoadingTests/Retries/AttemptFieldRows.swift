@@ -66,7 +66,7 @@ struct AttemptFieldRows {
             try await withSession(
                 .ephemeral.with {
                     $0.handlers = [Signer(name: "Nonce"), Marker()]
-                    $0.retryPolicy = policy
+                    $0.retries.policy = policy
                 }
             ) { session in
                 try await session.expect(origin.url(), "in")
@@ -119,7 +119,7 @@ struct AttemptFieldRows {
             let session = Session(
                 .ephemeral.with {
                     $0.handlers = [Signer(name: "Nonce", failsFrom: 2)]
-                    $0.retryPolicy = policy
+                    $0.retries.policy = policy
                 })
             await expectFailure(.handlerFailed) { try await session.data(from: origin.url()) }
             #expect(nonces(origin) == ["1"])

@@ -28,7 +28,7 @@ struct RetryRows {
             var configuration = Configuration.ephemeral
             configuration.use(clock)
             configuration.observers = [recorder]
-            configuration.retryPolicy = policy
+            configuration.retries.policy = policy
             // The networks of this machine may change during the test.
             configuration.networkMonitor = SwitchedNetwork(isUp: true).monitor
             configure(&configuration)
@@ -147,7 +147,7 @@ struct RetryRows {
         try await refused.passWaits(2)
         #expect(await first?.url?.port == Int(port))
         let resolver = ScriptedResolver { _ in ScriptedResolver.failure }
-        let lookup = Rig(configure: { $0.resolver = resolver })
+        let lookup = Rig(configure: { $0.networks.resolver = resolver })
         async let second = failure(.lookupFailed) { try await lookup.session.data(from: url("http://a.example/")) }
         try await lookup.passWaits(2)
         _ = await second
@@ -306,7 +306,7 @@ struct RetryRows {
             let network = SwitchedNetwork(isUp: true)
             let rig = Rig(configure: {
                 $0.networkMonitor = network.monitor
-                $0.resolver = resolver
+                $0.networks.resolver = resolver
             })
             async let text = rig.session.text(url("http://a.example:\(origin.port)/"))
             try await rig.recorder.wait(for: .retrying)
@@ -341,7 +341,7 @@ struct RetryRows {
             let network = SwitchedNetwork(isUp: true)
             let rig = Rig(configure: {
                 $0.networkMonitor = network.monitor
-                $0.resolver = resolver
+                $0.networks.resolver = resolver
                 $0.observers.append(Changing(network: network))
             })
             let text = try await rig.session.text(url("http://a.example:\(origin.port)/"))
@@ -373,7 +373,7 @@ struct RetryRows {
                 { $0.retriesOnNetworkChange = isRefused },
                 configure: {
                     $0.networkMonitor = network.monitor
-                    $0.resolver = resolver
+                    $0.networks.resolver = resolver
                 })
             async let error = failure(.lookupFailed) { try await rig.session.data(from: url("http://a.example/")) }
             try await rig.passWaits(2)
@@ -486,7 +486,7 @@ struct RetryRows {
             origin.setSchedule(.init(seed: seed, probability: 0.3, faults: faults))
             var policy = RetryPolicy(maximumAttempts: 60)
             policy.backoff = .exponential(base: .microseconds(10), cap: .milliseconds(1))
-            let session = Session(.ephemeral.with { $0.retryPolicy = policy })
+            let session = Session(.ephemeral.with { $0.retries.policy = policy })
             await withTaskGroup { group in
                 for number in 0..<120 {
                     let verb = Verb.allCases[number % 4]

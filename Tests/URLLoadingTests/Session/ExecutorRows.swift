@@ -87,7 +87,7 @@ struct ExecutorRows {
             origin.route("/stall", faults: [.init(.requestHead, .stall)]) { _ in .ok("") }
             let threads = Threads()
             var configuration = Configuration.ephemeral
-            configuration.maximumConnectionsPerHost = 2
+            configuration.connections.maximumPerHost = 2
             configuration.wireTap = { if case .received = $0 { threads.note() } }
             let session = Session(configuration)
             try await withTaskExecutorPreference(eventLoopExecutor) {

@@ -64,8 +64,8 @@ struct LifetimeRows {
         try await withHTTPTestServer { origin in
             origin.route("/", faults: [.init(.responseBody(after: 2), .stall)]) { _ in .ok("0123456789") }
             var configuration = Configuration.ephemeral
-            configuration.idleTimeout = nil
-            configuration.resourceTimeout = nil
+            configuration.timeouts.idle = nil
+            configuration.timeouts.resource = nil
             try await withSession(configuration) { session in
                 let reason = try await session.load(Request(url: origin.url())) { _, body in
                     await withTaskGroup(of: LoadError.Reason?.self) { group in
@@ -94,7 +94,7 @@ struct LifetimeRows {
             origin.inject(.init(.requestHead, .stall))
             for isIdle in [true, false] {
                 var configuration = Configuration.ephemeral
-                if isIdle { configuration.idleTimeout = limit } else { configuration.resourceTimeout = limit }
+                if isIdle { configuration.timeouts.idle = limit } else { configuration.timeouts.resource = limit }
                 try await withSession(configuration) { session in
                     _ = await failure(isIdle ? .idleTimeout : .resourceTimeout) {
                         try await session.data(from: origin.url())
@@ -109,11 +109,11 @@ struct LifetimeRows {
     func largeLimits(_ limit: Duration) async throws {
         try await withHTTPTestServer(answering: "x") { origin in
             var configuration = Configuration.ephemeral
-            configuration.idleTimeout = limit
-            configuration.resourceTimeout = limit
-            configuration.idleConnectionLifetime = limit
-            configuration.maximumConnectionsPerHost = .max
-            configuration.maximumIdleConnections = .max
+            configuration.timeouts.idle = limit
+            configuration.timeouts.resource = limit
+            configuration.connections.idleLifetime = limit
+            configuration.connections.maximumPerHost = .max
+            configuration.connections.maximumIdle = .max
             configuration.limits.headSize = .max
             configuration.limits.fieldCount = .max
             configuration.limits.chunkExtensionSize = .max

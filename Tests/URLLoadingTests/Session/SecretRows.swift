@@ -35,7 +35,7 @@ import URLLoadingWire
             for: ProtectionSpace(host: "a.test", port: 443, scheme: "https", method: .any))
         configuration.authentication.credentialStore = store
         configuration.headers = [.authorization: "Bearer \(Self.secret)", .proxyAuthorization: "Basic \(Self.secret)"]
-        configuration.proxyPolicy = .fixed([try Proxy("http://ada:\(Self.secret)@proxy.test:3128")])
+        configuration.networks.proxyPolicy = .fixed([try Proxy("http://ada:\(Self.secret)@proxy.test:3128")])
         configuration.ftp.account = Self.secret
         return configuration
     }
@@ -44,7 +44,7 @@ import URLLoadingWire
         let configuration = try configuration()
         check(configuration.authentication, "authentication")
         if let tokens = configuration.authentication.bearer { check(tokens, "tokens") }
-        check(configuration.proxyPolicy, "proxies")
+        check(configuration.networks.proxyPolicy, "proxies")
         check(configuration.headers, "headers")
         check(configuration.ftp, "ftp")
         check(configuration, "configuration")

@@ -31,9 +31,9 @@ struct SessionRows {
             let session = Session(configuration)
             configuration.headers["X-Kind"] = "second"
             configuration.userAgent = nil
-            configuration.maximumRedirects = 0
+            configuration.redirects.maximum = 0
             try await session.expect(origin.url(), "first one")
-            #expect(session.configuration.maximumRedirects == 20)
+            #expect(session.configuration.redirects.maximum == 20)
             let other = Session(configuration)
             try await other.expect(origin.url(), "second none")
             try await session.expect(origin.url(), "first one")
@@ -57,7 +57,7 @@ struct SessionRows {
         try await withHTTPTestServer { origin in
             origin.route("/stall", faults: [.init(.requestHead, .stall)]) { _ in .ok("") }
             origin.route("/half", faults: [.init(.responseBody(after: 3), .stall)]) { _ in .ok("abcdef") }
-            let session = Session(.ephemeral.with { $0.maximumConnectionsPerHost = 2 })
+            let session = Session(.ephemeral.with { $0.connections.maximumPerHost = 2 })
             await withTaskGroup { group in
                 for path in ["/stall", "/half", "/stall", "/half", "/stall"] {
                     group.addTask {
@@ -82,7 +82,7 @@ struct SessionRows {
                 await latch.wait()
                 return .ok("done")
             }
-            let session = Session(.ephemeral.with { $0.maximumConnectionsPerHost = 1 })
+            let session = Session(.ephemeral.with { $0.connections.maximumPerHost = 1 })
             async let first = session.text(origin.url())
             try await origin.wait { $0.requests == 1 }
             async let invalidated: Void = session.invalidated()
@@ -112,7 +112,7 @@ struct SessionRows {
                                 let path = "/\(caller)/\(turn)"
                                 try await session.expect(origin.url(path), path)
                                 _ = session.connectionsDescription
-                                _ = session.configuration.idleTimeout
+                                _ = session.configuration.timeouts.idle
                             }
                         }
                         group.addTask {

@@ -17,7 +17,7 @@ struct StorageDirectoryTests {
     func home() throws {
         let home = try #require(urlloading_test_home().map { String(cString: $0) })
         for folder in [StorageFolders.cache, StorageFolders.state] { #expect(folder.hasPrefix(home + "/")) }
-        #expect(Configuration.default.cache?.directory?.path().hasPrefix(home + "/") == true)
+        #expect(Configuration.default.caching.store?.directory?.path().hasPrefix(home + "/") == true)
     }
 
     private func configuration(_ folder: URL) -> Configuration {
@@ -47,7 +47,7 @@ struct StorageDirectoryTests {
                     try await session.expect(origin.url("/"), "secret")
                     #expect(session.cookies?.all.count == 1)
                     await session.cookies?.flush()
-                    session.configuration.cache?.flush()
+                    session.configuration.caching.store?.flush()
                 }
                 #expect(
                     Set(filesUnder(folder).keys).isSuperset(of: ["cache.sqlite", "cookies.sqlite", "credentials.json"]))
@@ -55,7 +55,7 @@ struct StorageDirectoryTests {
                 try await withSession(configuration(folder)) { session in
                     #expect(
                         session.cookies !== CookieStore.shared
-                            && session.configuration.cache !== ResponseCache.shared)
+                            && session.configuration.caching.store !== ResponseCache.shared)
                     try await session.expect(origin.url("/"), "secret")
                     #expect(session.cookies?.all.count == 1)
                     let requests = origin.counts.requests
@@ -74,16 +74,16 @@ struct StorageDirectoryTests {
             let one = Session(configuration(folder))
             let two = Session(configuration(folder))
             #expect(one.cookies === two.cookies && one.hsts === two.hsts)
-            #expect(one.configuration.cache === two.configuration.cache)
+            #expect(one.configuration.caching.store === two.configuration.caching.store)
             var own = configuration(folder)
             let store = CookieStore()
             let cache = ResponseCache()
-            (own.cookies.storage, own.cache) = (.store(store), cache)
+            (own.cookies.storage, own.caching.store) = (.store(store), cache)
             let third = Session(own)
-            #expect(third.cookies === store && third.configuration.cache === cache)
-            own.cache = nil
+            #expect(third.cookies === store && third.configuration.caching.store === cache)
+            own.caching.store = nil
             let fourth = Session(own)
-            #expect(fourth.configuration.cache == nil)
+            #expect(fourth.configuration.caching.store == nil)
             var ephemeral = Configuration.ephemeral
             ephemeral.storageDirectory = folder
             let fifth = Session(ephemeral)
@@ -107,9 +107,9 @@ struct StorageDirectoryTests {
                     try await session.expect(origin.url("/"), "a")
                     try await session.expect(origin.url("/"), "a")
                     await session.cookies?.flush()
-                    session.configuration.cache?.flush()
+                    session.configuration.caching.store?.flush()
                     #expect(session.cookies?.all.count == 1 && session.cookies?.problem != nil)
-                    #expect(session.configuration.cache?.problem != nil)
+                    #expect(session.configuration.caching.store?.problem != nil)
                 }
             }
         }

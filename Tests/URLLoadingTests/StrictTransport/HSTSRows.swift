@@ -60,7 +60,7 @@ struct HSTSRows {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("plain", headers: Self.field) }
             var configuration = Configuration.ephemeral
-            configuration.resolver = RecordingResolver()
+            configuration.networks.resolver = RecordingResolver()
             let there = try url("http://a.org:\(origin.port)/")
             try await withSession(configuration) { session in
                 try await session.expect(there, "plain")

@@ -122,7 +122,7 @@ nonisolated(nonsending) func withNTLMProxy(
     let gate = NTLMGate()
     try await withTestProxy(.authenticating(gate)) { proxy in
         var configuration = Configuration.patient
-        configuration.proxyPolicy = .fixed([try proxy.address()])
+        configuration.networks.proxyPolicy = .fixed([try proxy.address()])
         try await use(gate, proxy, configuration)
     }
 }

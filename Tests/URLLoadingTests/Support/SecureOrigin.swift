@@ -21,6 +21,6 @@ nonisolated(nonsending) func withSecureOrigin<R>(
     origin.name = name
     var client = Configuration.ephemeral
     client.tls.trustRoots = .pem(String(decoding: authority.pem, as: UTF8.self))
-    client.resolver = RecordingResolver()
+    client.networks.resolver = RecordingResolver()
     return try await withHTTPTestServer(origin) { try await use($0, client) }
 }

@@ -26,8 +26,8 @@ struct UnansweredConnection: Sendable {
     ) -> Configuration {
         var configuration = Configuration.ephemeral
         configuration.use(clock)
-        configuration.connectTimeout = limit
-        configuration.proxyPolicy = .none
+        configuration.timeouts.connect = limit
+        configuration.networks.proxyPolicy = .none
         change(&configuration)
         return configuration
     }
@@ -42,7 +42,7 @@ struct UnansweredConnection: Sendable {
         var addresses: [SocketAddress] = [.ipv4((127, 0, 0, 1), port: 0)]
         if twoAddresses { addresses.append(.ipv4((127, 0, 0, 2), port: 0)) }
         let session = Session(
-            configuration(clock) { [addresses] in $0.resolver = RecordingResolver(.success(addresses)) })
+            configuration(clock) { [addresses] in $0.networks.resolver = RecordingResolver(.success(addresses)) })
         let address = try URLLoadingTests.url("http://silent.example:\(host.port)/")
         try await use(Self(clock: clock, session: session, url: address, phase: .connecting))
     }
@@ -54,7 +54,7 @@ struct UnansweredConnection: Sendable {
         try await withTestProxy(.init(kind, fault: .stall(.greeting))) { proxy in
             let clock = ManualClock()
             let address = try proxy.address()
-            let session = Session(configuration(clock) { $0.proxyPolicy = .fixed([address]) })
+            let session = Session(configuration(clock) { $0.networks.proxyPolicy = .fixed([address]) })
             let tunnel = Self(
                 clock: clock, session: session, url: try URLLoadingTests.url("https://origin.test/"),
                 phase: .connecting, isUnderWay: { try await proxy.untilStalled() })

@@ -56,7 +56,8 @@ struct ArchiveTests {
             let archiver = HTTPArchiver()
             var configuration = Configuration.ephemeral
             configuration.observers = [archiver]
-            configuration.resolver = RecordingResolver(.failure(IOFailure(.hostNotFound("nowhere.example"), .resolve)))
+            configuration.networks.resolver = RecordingResolver(
+                .failure(IOFailure(.hostNotFound("nowhere.example"), .resolve)))
             try await withSession(configuration) { session in
                 try await session.expect(origin.url("/?a=1&q=x%20y+z&a&=#part"), "hello")
                 try await session.expect(
@@ -121,7 +122,7 @@ struct ArchiveTests {
             }
             var untrusting = Configuration.ephemeral
             untrusting.observers = [archiver]
-            untrusting.resolver = RecordingResolver()
+            untrusting.networks.resolver = RecordingResolver()
             try await withSession(untrusting) { session in
                 await expectFailure(.certificateUntrusted) { try await session.data(from: origin.url()) }
             }

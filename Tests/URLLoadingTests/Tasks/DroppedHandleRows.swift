@@ -69,9 +69,9 @@ struct DroppedHandleRows {
             full.close()
         }
         var configuration = Configuration.patient
-        configuration.maximumConnectionsPerHost = 1
+        configuration.connections.maximumPerHost = 1
         configuration.temporaryDirectory = URL(filePath: folder.path)
-        configuration.proxyPolicy = phase == .proxy ? .fixed([try proxy.address()]) : .none
+        configuration.networks.proxyPolicy = phase == .proxy ? .fixed([try proxy.address()]) : .none
         let session = Session(configuration)
         let first = phase == .queued ? RunningLoad(session, Request(url: origin.url("/other"))) : nil
         if first != nil { try await origin.wait { $0.stalled == 1 } }

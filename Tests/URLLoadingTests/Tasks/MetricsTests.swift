@@ -196,7 +196,8 @@ struct MetricsTests {
             let recorder = EventRecorder()
             var configuration = Configuration.ephemeral
             configuration.observers = [recorder]
-            configuration.resolver = RecordingResolver(.failure(IOFailure(.hostNotFound("nowhere.example"), .resolve)))
+            configuration.networks.resolver = RecordingResolver(
+                .failure(IOFailure(.hostNotFound("nowhere.example"), .resolve)))
             try await withSession(configuration) { session in
                 await expectFailure(.truncated) { try await session.data(from: origin.url("/half")) }
                 let half = try #require(recorder.loads.last?.metrics?.transactions.last)

@@ -42,7 +42,7 @@ struct ObserverTests {
             let lines = Box<String>()
             let session = Session(
                 .ephemeral.with {
-                    $0.cache = ResponseCache(memoryCapacity: 1 << 20)
+                    $0.caching.store = ResponseCache(memoryCapacity: 1 << 20)
                     $0.observers = [LoadLogger { lines.add($0) }]
                 })
             for path in ["/fresh", "/fresh", "/checked", "/checked"] {

@@ -48,10 +48,10 @@ struct StreamEndingTests {
         let mayAnswer = Flag()
         let isAsked = Flag()
         let rig = try StreamRig { configuration in
-            if apply == .idle { configuration.idleTimeout = .seconds(10) }
-            if apply == .resource { configuration.resourceTimeout = .seconds(10) }
+            if apply == .idle { configuration.timeouts.idle = .seconds(10) }
+            if apply == .resource { configuration.timeouts.resource = .seconds(10) }
             guard wait == .resolving else { return }
-            configuration.resolver = SystemResolver(threads: BlockingThreads(limit: 1)) { _ in
+            configuration.networks.resolver = SystemResolver(threads: BlockingThreads(limit: 1)) { _ in
                 isAsked.raise()
                 mayAnswer.waitBlocking()
                 return .success([.ipv4((127, 0, 0, 1), port: 0)])
@@ -214,7 +214,7 @@ struct StreamEndingTests {
     @Test("bytes in either direction keep a stream from idling") func bytesInEitherDirectionKeepAStreamAlive()
         async throws
     {
-        try await withStream({ $0.idleTimeout = .seconds(10) }) { rig, task, peer in
+        try await withStream({ $0.timeouts.idle = .seconds(10) }) { rig, task, peer in
             let reading = Task { try await task.text() }
             for _ in 1...5 {
                 try await rig.clock.untilWaiting()
@@ -233,7 +233,7 @@ struct StreamEndingTests {
     }
 
     @Test("the idle timeout ends both directions") func theIdleTimeoutEndsBothSides() async throws {
-        try await withStream({ $0.idleTimeout = .seconds(10) }) { rig, task, _ in
+        try await withStream({ $0.timeouts.idle = .seconds(10) }) { rig, task, _ in
             async let reading = failure(.idleTimeout) { try await task.read() }
             async let writing = failure(.idleTimeout) { try await task.write(Data(count: 32 << 20)) }
             try await rig.clock.untilWaiting(2)

@@ -30,8 +30,8 @@ final class StreamRig: Sendable {
         listener = try SocketListener(.ipv4((127, 0, 0, 1), port: 0))
         var configuration = Configuration.ephemeral
         configuration.tls.trustRoots = .pem(String(decoding: authority.pem, as: UTF8.self))
-        configuration.resolver = RecordingResolver()
-        configuration.idleTimeout = nil
+        configuration.networks.resolver = RecordingResolver()
+        configuration.timeouts.idle = nil
         configuration.use(clock)
         change(&configuration)
         session = Session(configuration)

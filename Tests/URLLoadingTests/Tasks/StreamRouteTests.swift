@@ -83,7 +83,7 @@ struct StreamRouteTests {
         let interface = try NetworkInterface.address("127.0.0.1")
         let rig = try StreamRig {
             $0.networkMonitor = NetworkMonitor(networks)
-            $0.networkInterface = interface
+            $0.networks.interface = interface
         }
         let (task, peer) = try await rig.connected()
         let watching = Task { await task.watchRoutes { Issue.record("there is none") } }

@@ -52,7 +52,7 @@ struct StreamRows {
 
     @Test("streams take no connection slots from loads (checklist 39)")
     func limits() async throws {
-        let rig = try StreamRig { $0.maximumConnectionsPerHost = 1 }
+        let rig = try StreamRig { $0.connections.maximumPerHost = 1 }
         var streams: [(StreamTask, StreamPeer)] = []
         for _ in 1...3 { streams.append(try await rig.connected()) }
         #expect(rig.session.connectionsDescription == "empty")

@@ -122,7 +122,7 @@ struct StreamSecurityTests {
 
     @Test("an address that the session's policy refuses is not connected to")
     func anAddressTheSessionRefusesIsNotConnectedTo() async throws {
-        let rig = try StreamRig { $0.addressPolicy = .publicOnly }
+        let rig = try StreamRig { $0.networks.addressPolicy = .publicOnly }
         let task = rig.task().resumed()
         await expectFailure(.addressRefused, .local, .connecting) { try await task.read() }
         #expect(await task.ended()?.reason == .addressRefused)

@@ -174,7 +174,7 @@ struct StreamTaskTests {
     // MARK: Suspension
 
     @Test("a suspended stream moves no bytes") func aSuspendedStreamMovesNoBytes() async throws {
-        let rig = try StreamRig { configuration in configuration.idleTimeout = .seconds(10) }
+        let rig = try StreamRig { configuration in configuration.timeouts.idle = .seconds(10) }
         let task = rig.task()
         let early = Task { try await task.text() }
         #expect("\(task.snapshot)" == "suspended 0/?")

@@ -123,7 +123,7 @@ struct UnreadBodyRows {
     @Test("events of a task whose body has no reader end after the idle timeout: the body is read to its end")
     func events() async throws {
         try await withHTTPTestServer(serving: Self.routes) { origin in
-            let session = Session(Configuration.ephemeral.with { $0.idleTimeout = .seconds(10) })
+            let session = Session(Configuration.ephemeral.with { $0.timeouts.idle = .seconds(10) })
             let task = session.dataTask(from: origin.url("/large"))
             let events = task.events
             task.resume()

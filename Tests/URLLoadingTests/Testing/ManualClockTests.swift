@@ -102,7 +102,7 @@ struct ManualClockTests {
 
     @Test("a load as a whole takes no longer than its limit (checklist 22)")
     func resource() async throws {
-        try await Self.withStall({ $0.idleTimeout = nil }) { stall in
+        try await Self.withStall({ $0.timeouts.idle = nil }) { stall in
             let (clock, load) = (stall.clock, RunningLoad(stall.session, Request(url: stall.origin.url("/stalls"))))
             try await stall.untilStalled()
             clock.advance(by: .seconds(7 * 24 * 60 * 60 - 1))

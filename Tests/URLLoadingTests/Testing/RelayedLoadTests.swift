@@ -38,7 +38,7 @@ struct RelayedLoadTests {
     static func timeless(_ configuration: Configuration = .ephemeral) -> Configuration {
         configuration.with { configuration in
             configuration.use(ManualClock())
-            configuration.http2PingInterval = nil
+            configuration.connections.http2PingInterval = nil
         }
     }
 
@@ -219,7 +219,7 @@ struct RelayedLoadTests {
             let clock = ManualClock()
             var configuration = configuration
             configuration.use(clock)
-            configuration.connectTimeout = .seconds(30)
+            configuration.timeouts.connect = .seconds(30)
             var conditions = NetworkConditions()
             conditions.toClient.silence = .after(bytes: 100)
             try await withNetworkRelay(to: origin.url(), conditions) { relay in

@@ -195,7 +195,7 @@ struct RoundTripRows {
                     let address = try url("http://localhost:\(proxy.port)")
                     try await expectRoundTrips(to: address, [count, count + 1]) { relay, note in
                         var configuration = base
-                        configuration.proxyPolicy = .fixed([
+                        configuration.networks.proxyPolicy = .fixed([
                             try Proxy(
                                 kind, host: kind == .https ? "localhost" : "127.0.0.1", port: relay.port,
                                 user: hasPassword ? "u" : nil, password: hasPassword ? "pw" : nil)

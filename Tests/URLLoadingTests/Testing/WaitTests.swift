@@ -51,7 +51,7 @@ struct WaitTests {
                 _ = try await peer.expect(.ping, isAck: true)
                 _ = try await peer.expect(.resetStream, stream: request.stream, timeout: Self.short)
             }
-            let session = Session(.ephemeral.with { $0.httpVersions = .http2PriorKnowledge })
+            let session = Session(.ephemeral.with { $0.connections.httpVersions = .http2PriorKnowledge })
             _ = try? await session.data(from: server.url("/page"))
             await expectTimeOut("the counts of the server", "accepted: ", "HEADERS") {
                 try await server.wait(timeout: .zero) { $0.accepted == 9 }

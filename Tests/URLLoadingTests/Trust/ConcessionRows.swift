@@ -171,7 +171,7 @@ struct ConcessionRows {
             try await withTestProxy(.init(.http, tls: tls)) { proxy in
                 var configuration = Configuration.ephemeral
                 configuration.tls.trustRoots = .pem(String(decoding: authority.pem, as: UTF8.self))
-                configuration.proxyPolicy = .fixed([try proxy.address()])
+                configuration.networks.proxyPolicy = .fixed([try proxy.address()])
                 try await withSession(configuration) { session in
                     let error = await failure(.noCommonTLSVersion, .remote) {
                         try await session.data(from: origin.url())
@@ -221,7 +221,7 @@ struct ConcessionRows {
                 #expect(error?.description.contains("allowsMissingCloseNotify") == true)
             }
             var configuration = configuration
-            configuration.cache = ResponseCache()
+            configuration.caching.store = ResponseCache()
             try Self.concede(in: &configuration) { $0.allowsMissingCloseNotify = true }
             try await withSession(configuration) { session in
                 for _ in 0..<2 {

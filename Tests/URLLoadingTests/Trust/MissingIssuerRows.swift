@@ -60,7 +60,7 @@ struct MissingIssuerRows {
             let otherTLS = try secure(try authority.issue(options))
             let tls = try secure(try authority.issue(options))
             var configuration = Configuration.ephemeral
-            configuration.proxyPolicy = .none
+            configuration.networks.proxyPolicy = .none
             configuration.tls.trustRoots = .pem(String(decoding: root.pem, as: UTF8.self))
             configuration.tls.fetchesMissingIssuers = true
             try await withHTTPTestServer(.init(tls: tls)) { origin in
@@ -272,13 +272,13 @@ struct MissingIssuerRows {
     func policy() async throws {
         try await Self.with(at: { server, _ in "http://127.0.0.2:\(server.port)/1" }) { rig in
             var rig = rig
-            rig.configuration.addressPolicy = AddressPolicy { $0.host != "127.0.0.2" }
+            rig.configuration.networks.addressPolicy = AddressPolicy { $0.host != "127.0.0.2" }
             try await Self.expectRefusal(rig, "addressRefused")
             #expect(rig.fetches.isEmpty)
         }
         try await Self.with { rig in
             var rig = rig
-            rig.configuration.addressPolicy = AddressPolicy { $0.host != "127.0.0.2" }
+            rig.configuration.networks.addressPolicy = AddressPolicy { $0.host != "127.0.0.2" }
             let place = "http://127.0.0.2:\(rig.library.port)/moved"
             rig.library.route("/1") { _ in .init(status: .found, headers: [.location: place]) }
             try await Self.expectRefusal(rig, "addressRefused")
@@ -291,7 +291,7 @@ struct MissingIssuerRows {
         try await Self.with { rig in
             try await withTestProxy { proxy in
                 var configuration = rig.configuration
-                configuration.proxyPolicy = .fixed([try proxy.address()])
+                configuration.networks.proxyPolicy = .fixed([try proxy.address()])
                 try await withSession(configuration) { try await $0.expect(rig.origin.url(), "hello") }
                 #expect(rig.fetches == ["/1"])
                 #expect(proxy.connections == 2, "one tunnel, and one request that was forwarded")

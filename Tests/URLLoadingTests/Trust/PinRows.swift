@@ -95,7 +95,7 @@ struct PinRows {
     func resumed() async throws {
         try await withTrust { rig in
             var configuration = try pinned(rig.trusting, "*", [.publicKey(sha256: try rig.leaf.publicKeySHA256)])
-            configuration.idleConnectionLifetime = .zero
+            configuration.connections.idleLifetime = .zero
             let session = Session(configuration)
             try await session.expect(rig.origin.url(), "full")
             try await session.expect(rig.origin.url(), "resumed")

@@ -147,7 +147,7 @@ struct TrustDecisionRows {
             let clock = ManualClock()
             var configuration = rig.strict
             configuration.use(clock)
-            configuration.idleTimeout = .seconds(1)
+            configuration.timeouts.idle = .seconds(1)
             let isAsked = Latch()
             let mayAnswer = Latch()
             let decisions = rig.decision { trust in
@@ -261,7 +261,7 @@ struct TrustDecisionRows {
     func resumed(_ stays: Bool) async throws {
         try await withTrust { rig in
             var configuration = rig.strict
-            configuration.idleConnectionLifetime = .zero
+            configuration.connections.idleLifetime = .zero
             let decisions = rig.decision { $0.isResumed && !stays ? .performDefaultHandling : .accept($0) }
             try await withSession(configuration, decisions: decisions) { session in
                 try await session.expect(rig.origin.url(), "full")

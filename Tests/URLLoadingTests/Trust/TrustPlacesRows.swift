@@ -14,7 +14,8 @@ struct TrustPlacesRows {
         try await withTrust { rig in
             try await withTestProxy(.init(.http, tls: .init(rig.identity))) { proxy in
                 var configuration = rig.strict
-                configuration.proxyPolicy = .fixed([try Proxy("https://localhost:\(proxy.port)")], except: .nothing)
+                configuration.networks.proxyPolicy = .fixed(
+                    [try Proxy("https://localhost:\(proxy.port)")], except: .nothing)
                 let target = try url("https://localhost:\(rig.origin.port)/")
                 try await withSession(configuration) { session in
                     let error = await failure(.certificateUntrusted, .remote, .securing) {

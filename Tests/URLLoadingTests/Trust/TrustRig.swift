@@ -74,7 +74,7 @@ nonisolated(nonsending) func withTrust<R>(
     var strict = Configuration.ephemeral
     strict.tls.trustRoots = .pem(
         String(decoding: try TestCertificateAuthority(commonName: "Another root").pem, as: UTF8.self))
-    strict.resolver = RecordingResolver()
+    strict.networks.resolver = RecordingResolver()
     var trusting = strict
     trusting.tls.trustRoots = .pem(String(decoding: authority.pem, as: UTF8.self))
     var configuration = HTTPTestServer.Configuration(tls: tls)

@@ -34,7 +34,7 @@ struct BrokenUploadRows {
             var configuration = configuration
             var policy = RetryPolicy()
             policy.backoff = .constant(.zero)
-            configuration.retryPolicy = policy
+            configuration.retries.policy = policy
             configuration.observers = [recorder]
             try await withSession(configuration) { session in
                 try await session.expect(
@@ -59,7 +59,7 @@ struct BrokenUploadRows {
         try await withSecureOrigin(server: { $0.maximumVersion = version }) { origin, configuration in
             origin.route("/", faults: [.init(fault.point, fault.effect)]) { _ in .ok("") }
             var configuration = configuration
-            configuration.retryPolicy = .never
+            configuration.retries.policy = .never
             try await withSession(configuration) { session in
                 do throws(LoadError) {
                     let (_, response) = try await session.data(

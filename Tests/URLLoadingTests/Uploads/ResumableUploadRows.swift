@@ -227,7 +227,7 @@ struct ResumableUploadRows {
     func waits() async throws {
         let clock = ManualClock()
         var configuration = Configuration.ephemeral
-        configuration.idleTimeout = nil
+        configuration.timeouts.idle = nil
         configuration.use(clock)
         let content = Self.content(100_000)
         try await Self.rig(.init(), configuration) { server, origin, session in

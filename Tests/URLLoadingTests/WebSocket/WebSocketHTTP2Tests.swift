@@ -235,10 +235,10 @@ struct WebSocketHTTP2Tests {
         server.settings.append(.enableConnectProtocol(1))
         var configuration = Configuration.patient
         configuration.tls.trustRoots = .pem(String(decoding: authority.pem, as: UTF8.self))
-        configuration.resolver = RecordingResolver()
+        configuration.networks.resolver = RecordingResolver()
         try await withTestProxy(.init(.socks)) { proxy in
             if proxyUse == .proxied {
-                configuration.proxyPolicy = .fixed([
+                configuration.networks.proxyPolicy = .fixed([
                     try Proxy(.socks5, host: "127.0.0.1", port: proxy.port, resolvesHostNames: true)
                 ])
             }
@@ -314,7 +314,7 @@ struct WebSocketHTTP2Tests {
         let gate = Flag()
         defer { gate.raise() }
         let configuration: (inout Configuration) -> Void = {
-            $0.idleTimeout = nil
+            $0.timeouts.idle = nil
             $0.use(clock)
             $0.wireTap = { event in
                 guard case .frame(let line, isSent: true, connection: _) = event, line.contains("PING") else { return }
@@ -459,6 +459,6 @@ struct WebSocketHTTP2Tests {
     private func withTunnels(_ use: (HTTP2TestServer, Session) async throws -> Void) async throws {
         var configuration = HTTP2TestServer.Configuration()
         configuration.settings.append(.enableConnectProtocol(1))
-        try await withHTTP2(configuration, { $0.idleTimeout = nil }, use)
+        try await withHTTP2(configuration, { $0.timeouts.idle = nil }, use)
     }
 }

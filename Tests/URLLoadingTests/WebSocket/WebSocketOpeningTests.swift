@@ -115,7 +115,7 @@ struct WebSocketOpeningTests {
         try await withHTTPTestServer { origin in
             origin.webSocket("/", .echo)
             try await withTestProxy(.init(.http)) { proxy in
-                let session = try Session(.patient.with { $0.proxyPolicy = .fixed([try proxy.address()]) })
+                let session = try Session(.patient.with { $0.networks.proxyPolicy = .fixed([try proxy.address()]) })
                 let socket = session.webSocketTask(try url("ws://origin.test:\(origin.port)/")).resumed()
                 try await socket.expectEcho(.text("through"))
                 #expect(proxy.requests.map(\.method) == ["CONNECT"])

@@ -77,7 +77,7 @@ final class HTTP1Connection: @unchecked Sendable {
             role: .client, limits: HTTP1Limits(configuration.limits), isTolerant: configuration.strictness == .tolerant,
             sendsOldVersion: configuration.requestVersion < .http11)
         tap = configuration.wireTap
-        expectContinueTimeout = configuration.expectContinueTimeout
+        expectContinueTimeout = configuration.timeouts.expectContinue
     }
 
     func close() {

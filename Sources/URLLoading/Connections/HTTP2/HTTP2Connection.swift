@@ -48,9 +48,9 @@ final class HTTP2Connection: @unchecked Sendable {
         facts = ConnectionFacts(transport, identifier)
         tap = configuration.wireTap
         clock = configuration.clock
-        expectContinueTimeout = configuration.expectContinueTimeout
-        http2PingInterval = configuration.http2PingInterval.map(LoadHandle.nanoseconds)
-        http2PingTimeout = LoadHandle.nanoseconds(configuration.http2PingTimeout)
+        expectContinueTimeout = configuration.timeouts.expectContinue
+        http2PingInterval = configuration.connections.http2PingInterval.map(LoadHandle.nanoseconds)
+        http2PingTimeout = LoadHandle.nanoseconds(configuration.connections.http2PingTimeout)
         let windows = HTTP2Windows(HTTP2Windows.Limits(configuration.limits))
         newWindow = HTTP2Windows.Window(windows.limits)
         let codec = try HTTP2Codec(

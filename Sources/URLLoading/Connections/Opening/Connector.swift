@@ -70,7 +70,8 @@ final class Connector: Sendable {
     ) async throws(LoadError) -> LeasedConnection {
         let identifier = ConnectionIdentifier.make()
         let transport = try await transport(
-            to: ConnectionTarget(route, offering: offersHTTP2 ? configuration.httpVersions : .http1Only), for: request,
+            to: ConnectionTarget(route, offering: offersHTTP2 ? configuration.connections.httpVersions : .http1Only),
+            for: request,
             tap: configuration.wireTap.map { ProxyTap(report: $0, connection: identifier) }, at: found)
         request.record?.mark(.connectEnd)
         return try connection(over: transport, route, identifier)
@@ -91,7 +92,7 @@ final class Connector: Sendable {
         }
         configuration.wireTap?(
             .connected(transport.description + (chosen == "h2" ? ", h2" : ""), connection: identifier))
-        switch configuration.httpVersions {
+        switch configuration.connections.httpVersions {
         // A forwarding proxy is sent HTTP/1.1.
         case _ where route.forwarder != nil: return .own(HTTP1Connection(transport, route, identifier, configuration))
         // The connection speaks the negotiated protocol only (RFC 7301 §3.2).
@@ -184,7 +185,7 @@ final class Connector: Sendable {
     private func tunnel(
         to target: ConnectionTarget, for request: ConnectionRequest, tap: ProxyTap?
     ) async throws(LoadError) -> any Transport {
-        let (host, port) = configuration.addressOverrides.target(of: target.origin)
+        let (host, port) = configuration.networks.addressOverrides.target(of: target.origin)
         return try await tunnel(
             TunnelPlan(
                 proxyChain: target.proxyChain, host: host, port: port, isForwarded: target.isForwarded,
@@ -195,7 +196,7 @@ final class Connector: Sendable {
     private func socket(
         to origin: Origin, _ request: ConnectionRequest, at known: [SocketAddress]?
     ) async throws(LoadError) -> any Transport {
-        let (host, port) = configuration.addressOverrides.target(of: origin)
+        let (host, port) = configuration.networks.addressOverrides.target(of: origin)
         return try await socket(to: host, port, for: origin, request, at: known)
     }
 
@@ -210,7 +211,7 @@ final class Connector: Sendable {
         if let dial = configuration.dial, let dialed = origin ?? Origin(proxy: host, port) {
             return try await socket(by: dial, to: dialed, request)
         }
-        if let path = origin.flatMap({ configuration.addressOverrides.unixSocket(for: $0) }) {
+        if let path = origin.flatMap({ configuration.networks.addressOverrides.unixSocket(for: $0) }) {
             return try await socket(at: path, request)
         }
         if let known { found = known } else { found = try await lookUp(host, port, handle, record) }
@@ -218,7 +219,7 @@ final class Connector: Sendable {
         record?.mark(.connectStart)
         return try await withDescriptors(handle) { () async throws(IOFailure) in
             try await ConnectRace.connect(
-                addresses, with: configuration.sockets.bound(to: configuration.networkInterface?.binding),
+                addresses, with: configuration.sockets.bound(to: configuration.networks.interface?.binding),
                 marked: access.traffic.mark, handle)
         }
     }
@@ -289,11 +290,13 @@ final class Connector: Sendable {
     private static let longestPause: Int64 = 100_000_000
 
     /// False for an origin that is reached through a Unix socket.
-    func hasAddresses(_ origin: Origin) -> Bool { configuration.addressOverrides.unixSocket(for: origin) == nil }
+    func hasAddresses(_ origin: Origin) -> Bool {
+        configuration.networks.addressOverrides.unixSocket(for: origin) == nil
+    }
 
     /// Resolves an origin to the addresses that the policies allow; one of them may already have a connection.
     func allowedAddresses(of origin: Origin, _ request: ConnectionRequest) async throws(LoadError) -> [SocketAddress] {
-        let (host, port) = configuration.addressOverrides.target(of: origin)
+        let (host, port) = configuration.networks.addressOverrides.target(of: origin)
         return try await allowedAddresses(of: host, port, request)
     }
 
@@ -316,7 +319,7 @@ final class Connector: Sendable {
     private func addresses(
         of host: Origin.Host, _ port: UInt16, _ handle: LoadHandle, _ record: TransactionRecord?
     ) async throws(IOFailure) -> [SocketAddress] {
-        if let given = configuration.addressOverrides.addresses(of: host, port) { return given }
+        if let given = configuration.networks.addressOverrides.addresses(of: host, port) { return given }
         switch host.kind {
         case .ipv4(let bytes):
             return [.ipv4((bytes[0], bytes[1], bytes[2], bytes[3]), port: port)]
@@ -328,7 +331,7 @@ final class Connector: Sendable {
             let plain = host.dnsName ?? name
             if plain == "localhost" || plain.hasSuffix(".localhost") { return Self.loopback(port) }
             record?.mark(.lookupStart)
-            let found = try await configuration.resolver.addresses(of: name, handle).map { $0.withPort(port) }
+            let found = try await configuration.networks.resolver.addresses(of: name, handle).map { $0.withPort(port) }
             record?.mark(.lookupEnd)
             return found
         }

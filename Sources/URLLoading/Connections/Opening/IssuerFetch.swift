@@ -103,7 +103,7 @@ final class IssuerFetch: Sendable {
     private func answer(_ target: Target) async throws(LoadError) -> Answer {
         let configuration = connector.configuration
         let plan = ProxyPlan(
-            configuration.proxyPolicy, configuration.addressOverrides,
+            configuration.networks.proxyPolicy, configuration.networks.addressOverrides,
             waitsForQuestions: configuration.authentication.waitsForProxyChallenge)
         let url = URL(string: String(decoding: target.absoluteForm, as: UTF8.self))
         return try await plan.first(to: target.origin, url, for: client.handle) { (chain) throws(LoadError) in
@@ -112,7 +112,7 @@ final class IssuerFetch: Sendable {
     }
 
     private func answer(_ target: Target, through chain: ProxyChain) async throws(LoadError) -> Answer {
-        let isMoved = connector.configuration.addressOverrides.moves(target.origin)
+        let isMoved = connector.configuration.networks.addressOverrides.moves(target.origin)
         let forwarder = Route(origin: target.origin, proxyChain: chain, isMoved: isMoved).forwarder
         let request = ConnectionRequest(client: client, access: access)
         let transport = try await connector.transport(

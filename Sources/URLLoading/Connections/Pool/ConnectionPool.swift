@@ -46,16 +46,16 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
     private let isReaperScheduled = Atomic<Bool>(false)
 
     init(_ configuration: Configuration) {
-        let lifetime = configuration.idleConnectionLifetime
+        let lifetime = configuration.connections.idleLifetime
         idleLifetime = lifetime > .zero ? LoadHandle.nanoseconds(lifetime) : 0
         state = Lock(
             Guarded(
                 pool: PoolState(
-                    perHost: configuration.maximumConnectionsPerHost,
-                    maximumIdle: lifetime > .zero ? configuration.maximumIdleConnections : 0),
-                shared: Sharing(perHost: configuration.maximumConnectionsPerHost)))
-        versions = configuration.httpVersions
-        keepsConnections = idleLifetime > 0 && configuration.maximumIdleConnections > 0
+                    perHost: configuration.connections.maximumPerHost,
+                    maximumIdle: lifetime > .zero ? configuration.connections.maximumIdle : 0),
+                shared: Sharing(perHost: configuration.connections.maximumPerHost)))
+        versions = configuration.connections.httpVersions
+        keepsConnections = idleLifetime > 0 && configuration.connections.maximumIdle > 0
         connector = Connector(configuration) { [anchor] in anchor.owner?.relieve(attempts: $0) ?? .none }
         clock = configuration.clock
         ftp = FTPPool(configuration, keepsConnections: keepsConnections)

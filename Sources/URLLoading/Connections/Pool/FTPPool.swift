@@ -13,8 +13,8 @@ final class FTPPool: Sendable, CustomStringConvertible {
     init(_ configuration: Configuration, keepsConnections: Bool) {
         state = Lock(
             PoolState(
-                perHost: configuration.maximumConnectionsPerHost,
-                maximumIdle: keepsConnections ? configuration.maximumIdleConnections : 0))
+                perHost: configuration.connections.maximumPerHost,
+                maximumIdle: keepsConnections ? configuration.connections.maximumIdle : 0))
         clock = configuration.clock
     }
 

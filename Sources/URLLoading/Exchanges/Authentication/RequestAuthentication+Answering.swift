@@ -70,7 +70,9 @@ extension RequestAuthentication {
         switch offer {
         case .basic, .digest, .bearer: true
         case .negotiate: channel.mayBeOpened && TicketLibrary.shared != nil && server.hasName
-        case .ntlm: channel.mayBeOpened && (server.isProxy || core.configuration.httpVersions != .http2PriorKnowledge)
+        case .ntlm:
+            channel.mayBeOpened
+                && (server.isProxy || core.configuration.connections.httpVersions != .http2PriorKnowledge)
         }
     }
 

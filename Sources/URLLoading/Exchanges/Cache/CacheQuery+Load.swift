@@ -31,8 +31,10 @@ extension CacheQuery {
 
 extension LoadContext: CacheUser {
     var cacheMark: String { core.cacheMark }
-    var addressPolicy: AddressPolicy { core.configuration.addressPolicy }
-    func connectedHost(of origin: Origin) -> Origin.Host { core.configuration.addressOverrides.target(of: origin).host }
+    var addressPolicy: AddressPolicy { core.configuration.networks.addressPolicy }
+    func connectedHost(of origin: Origin) -> Origin.Host {
+        core.configuration.networks.addressOverrides.target(of: origin).host
+    }
     var trustMark: String { "\(core.pool.connector.secure.generation)/\(handshakeDecision?.group ?? 0)" }
     func preemptiveCredential(for destination: Destination) -> Credential? {
         core.authenticator.isInUse ? core.authenticator.preemptiveCredential(for: destination) : nil

@@ -42,8 +42,8 @@ final class SessionCache: Sendable {
 
     static func make(_ configuration: Configuration) -> SessionCache? {
         if let foreign = configuration.foreignCache { return SessionCache(foreign, configuration) }
-        if let cache = configuration.cache { return SessionCache(cache, isOwn: false, configuration) }
-        guard configuration.isEphemeral, configuration.cachesInMemory else { return nil }
+        if let cache = configuration.caching.store { return SessionCache(cache, isOwn: false, configuration) }
+        guard configuration.isEphemeral, configuration.caching.usesMemoryStore else { return nil }
         return SessionCache(ResponseCache(), isOwn: true, configuration)
     }
 
@@ -69,7 +69,7 @@ final class SessionCache: Sendable {
         let capacity = max(Int64(cache.memoryCapacity), cache.directory == nil ? 0 : cache.diskCapacity)
         maximumEntrySize = Int(clamping: min(capacity, cache.maximumEntrySize ?? max(capacity / 20, 64 << 10)))
         self.isOwn = isOwn
-        coalescesIdenticalRequests = configuration.coalescesIdenticalRequests
+        coalescesIdenticalRequests = configuration.caching.coalescesIdenticalRequests
         clock = configuration.wallClock
         currentChecks = Lock(Checks(mark: CacheOwner.trust(configuration)))
     }
@@ -217,8 +217,10 @@ extension CacheOwner {
         if tls.ocspStapling != .ignored { words.append("status \(tls.ocspStapling)") }
         if tls.unsafelySkipsVerification { words.append("none") }
         if !tls.unsafeConcessions.isEmpty { words.append("concessions \(tls.unsafeConcessions)") }
-        if configuration.addressOverrides != [] { words.append("at \(configuration.addressOverrides)") }
-        if let own = configuration.networkInterface { words.append("from \(own)") }
+        if configuration.networks.addressOverrides != [] {
+            words.append("at \(configuration.networks.addressOverrides)")
+        }
+        if let own = configuration.networks.interface { words.append("from \(own)") }
         return words.isEmpty ? nil : Digest.hex(words.joined(separator: "\u{0}").utf8)
     }
 }

@@ -56,10 +56,10 @@ final class Core: Sendable {
         let parts = makeParts(configuration)
         (handlers, makeEvents) = (parts.handlers, parts.makeEvents)
         proxies = ProxyPlan(
-            configuration.proxyPolicy, configuration.addressOverrides,
+            configuration.networks.proxyPolicy, configuration.networks.addressOverrides,
             waitsForQuestions: configuration.authentication.waitsForProxyChallenge
                 || configuration.authentication.methods(isProxy: true)?.contains(.basic) == false)
-        hasOwnResolver = !(configuration.resolver is SystemResolver)
+        hasOwnResolver = !(configuration.networks.resolver is SystemResolver)
         authenticator = Authenticator(configuration)
         cache = SessionCache.make(configuration)
         let cookies = CookieJar(configuration)

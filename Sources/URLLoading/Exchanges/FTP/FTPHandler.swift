@@ -18,7 +18,7 @@ struct FTPHandler: DirectHandler {
     }
 
     func exchange(_ hop: Hop, for load: LoadContext) async throws(LoadError) -> any Exchange {
-        guard let policy = hop.request.retryPolicy ?? load.core.configuration.retryPolicy else {
+        guard let policy = hop.request.retryPolicy ?? load.core.configuration.retries.policy else {
             return try await once(hop, for: load)
         }
         return try await runAttempts(hop, policy, for: load)
@@ -115,7 +115,7 @@ struct FTPConnector {
     /// in the server's reply is ignored, because a server could direct the client to another host with it.
     func data(beside control: any Transport, _ port: UInt16) async throws(LoadError) -> any Transport {
         if !route.proxyChain.isDirect {
-            let (host, _) = connector.configuration.addressOverrides.target(of: route.origin)
+            let (host, _) = connector.configuration.networks.addressOverrides.target(of: route.origin)
             return try await TunnelAuthentication(route.origin, load, load.core).open(route.proxyChain) {
                 (proxyChain, refused) throws(LoadError) in
                 try await connector.tunnel(

@@ -11,7 +11,7 @@ extension HTTPHandler {
     /// Attempts the request as often as the retry policy allows.
     @inline(never)
     static func runAttempts(_ hop: Hop, for load: LoadContext) async throws(LoadError) -> any NetworkExchange {
-        let policy = hop.request.retryPolicy ?? load.core.configuration.retryPolicy ?? .never
+        let policy = hop.request.retryPolicy ?? load.core.configuration.retries.policy ?? .never
         var plan = BackoffPlan(hop.request, policy, now: load.clock.now())
         while true {
             let retry: Retry

@@ -332,7 +332,7 @@ struct HTTPHandler: Sendable {
     ) async throws(LoadError) -> any NetworkExchange {
         defer { wanted.refused?.forget() }
         let origin = request.destination.route.origin
-        let isMoved = load.core.configuration.addressOverrides.moves(origin)
+        let isMoved = load.core.configuration.networks.addressOverrides.moves(origin)
         while true {
             let proxyChain = authentication?.opened(proxyChain) ?? proxyChain
             do throws(LoadError) {

@@ -20,8 +20,8 @@ public enum LoadEvent: Sendable {
     /// An attempt failed, or was answered with a status that may be temporary, and is retried: ``RetryPolicy``. Not
     /// emitted when a request is sent again at once because the peer had closed an idle connection.
     indirect case retrying(Retry)
-    /// The load waits for a network that it may use: ``Configuration/waitsForConnectivity``. Emitted once for each
-    /// wait.
+    /// The load waits for a network that it may use: ``Configuration/Networks/waitsForConnectivity``. Emitted once for
+    /// each wait.
     case waitingForConnectivity
     /// A server or proxy requires authentication, or presents its certificate, and a decision is called
     /// (``Decisions/challenge``): for a connection before a request is sent on it, for a request after its refusal.

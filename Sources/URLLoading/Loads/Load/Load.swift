@@ -101,7 +101,7 @@ struct Load: Sendable {
     /// Returns the next hop; nil if the response is the result.
     private func redirect(after exchange: any Exchange, _ hop: Hop) async throws(LoadError) -> Hop? {
         do throws(LoadError) {
-            let maximum = context.core.configuration.maximumRedirects
+            let maximum = context.core.configuration.redirects.maximum
             switch RedirectPlan.make(exchange, hop.request, followed: hop.followed, maximum: maximum) {
             case .deliver: return nil
             case .refuse(let error, let proposed):

@@ -54,8 +54,8 @@ final class StreamDriver: ConnectionClient, StopListener, @unchecked Sendable {
         buffer = StreamBuffer(connection?.received)
         let configuration = core.configuration
         handle = LoadHandle(
-            idle: configuration.idleTimeout, resource: configuration.resourceTimeout,
-            connect: configuration.connectTimeout, clock: configuration.clock, holdsSession: holdsSession,
+            idle: configuration.timeouts.idle, resource: configuration.timeouts.resource,
+            connect: configuration.timeouts.connect, clock: configuration.clock, holdsSession: holdsSession,
             leaked: core.leaked)
         handle.setListener(self)
         if let connection { handle.attach(connection.transport.slot) }

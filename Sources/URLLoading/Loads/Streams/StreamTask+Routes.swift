@@ -21,7 +21,7 @@ extension StreamDriver {
     fileprivate func watchRoutes(_ found: @Sendable () -> Void) async {
         let source = core.configuration.networkMonitor.source
         let token = StopToken()
-        guard core.configuration.networkInterface == nil, let system = try? PathMonitor(source) else { return }
+        guard core.configuration.networks.interface == nil, let system = try? PathMonitor(source) else { return }
         defer { system.close() }
         await withTaskCancellationHandler {
             var last: SocketAddress?

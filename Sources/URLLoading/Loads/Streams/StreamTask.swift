@@ -10,7 +10,7 @@ import URLLoadingWire
 /// A bidirectional byte stream: raw TCP, with TLS from the beginning or from a later moment.
 ///
 /// Get one from ``Session/streamTask(host:port:secure:)``. It uses the session's resolver, TLS settings and timeouts,
-/// and ends with its session. ``Configuration/maximumConnectionsPerHost`` does not count it.
+/// and ends with its session. ``Configuration/Connections/maximumPerHost`` does not count it.
 ///
 /// ```swift
 /// let task = session.streamTask(host: "example.org", port: 7)

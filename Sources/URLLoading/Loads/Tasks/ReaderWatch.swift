@@ -14,7 +14,7 @@ extension TaskDriver {
         #if DEBUG
         UnreadNote.schedule(self)
         #endif
-        guard let limit = core.configuration.idleTimeout, state.withLock({ $0.waitsForReaderWithListeners }) else {
+        guard let limit = core.configuration.timeouts.idle, state.withLock({ $0.waitsForReaderWithListeners }) else {
             return
         }
         let clock = core.configuration.clock

@@ -172,8 +172,8 @@ extension LoadError.Reason {
     public static let decisionTimeout = Self("decisionTimeout", -1001)
     /// No byte was received from or accepted by the peer for the idle timeout.
     public static let idleTimeout = Self("idleTimeout", -1001)
-    /// No connection was established within the connect timeout (``Configuration/connectTimeout``). The phase shows the
-    /// attempt's progress: ``LoadError/Phase/resolving``, ``LoadError/Phase/connecting`` or
+    /// No connection was established within the connect timeout (``Configuration/Timeouts/connect``). The phase shows
+    /// the attempt's progress: ``LoadError/Phase/resolving``, ``LoadError/Phase/connecting`` or
     /// ``LoadError/Phase/securing``.
     public static let connectTimeout = Self("connectTimeout", -1001)
     /// The load as a whole took longer than the resource timeout.
@@ -205,7 +205,7 @@ extension LoadError.Reason {
     public static let unreachable = Self("unreachable", -1004)
     /// A connection could not be created for another reason, such as no free file descriptor.
     public static let cannotConnect = Self("cannotConnect", -1004)
-    /// The interface or address of ``Configuration/networkInterface`` does not exist, or has no address of the host's
+    /// The interface or address of ``Configuration/Networks/interface`` does not exist, or has no address of the host's
     /// families.
     public static let interfaceUnavailable = Self("interfaceUnavailable", -1004)
     /// The connection ended, or was reset, before the message was complete.

@@ -39,48 +39,48 @@ public struct Request: Sendable {
         get { storage.body }
         set { mutable.body = newValue }
     }
-    /// Overrides ``Configuration/idleTimeout``; more than zero.
+    /// Overrides ``Configuration/Timeouts/idle``; more than zero.
     public var idleTimeout: Duration? {
         get { storage.idleTimeout }
         set { mutable.idleTimeout = newValue }
     }
-    /// Overrides ``Configuration/resourceTimeout``; more than zero.
+    /// Overrides ``Configuration/Timeouts/resource``; more than zero.
     public var resourceTimeout: Duration? {
         get { storage.resourceTimeout }
         set { mutable.resourceTimeout = newValue }
     }
-    /// Overrides ``Configuration/connectTimeout``; more than zero.
+    /// Overrides ``Configuration/Timeouts/connect``; more than zero.
     public var connectTimeout: Duration? {
         get { storage.connectTimeout }
         set { mutable.connectTimeout = newValue }
     }
-    /// Overrides ``Configuration/allowsCellularAccess``.
+    /// Overrides ``Configuration/Networks/allowsCellular``.
     public var allowsCellularAccess: Bool? {
         get { storage.allowsCellular }
         set { mutable.allowsCellular = newValue }
     }
-    /// Overrides ``Configuration/allowsExpensiveNetworkAccess``.
+    /// Overrides ``Configuration/Networks/allowsExpensive``.
     public var allowsExpensiveNetworkAccess: Bool? {
         get { storage.allowsExpensive }
         set { mutable.allowsExpensive = newValue }
     }
-    /// Overrides ``Configuration/allowsConstrainedNetworkAccess``.
+    /// Overrides ``Configuration/Networks/allowsConstrained``.
     public var allowsConstrainedNetworkAccess: Bool? {
         get { storage.allowsConstrained }
         set { mutable.allowsConstrained = newValue }
     }
-    /// Overrides ``Configuration/trafficClass``.
+    /// Overrides ``Configuration/Networks/trafficClass``.
     public var trafficClass: TrafficClass? {
         get { storage.trafficClass }
         set { mutable.trafficClass = newValue }
     }
-    /// Overrides ``Configuration/retryPolicy``; ``RetryPolicy/never`` disables retries.
+    /// Overrides ``Configuration/Retries/policy``; ``RetryPolicy/never`` disables retries.
     public var retryPolicy: RetryPolicy? {
         get { storage.retryPolicy?.value }
         set { mutable.retryPolicy = newValue.map { Boxed($0) } }
     }
     var hasRetryPolicy: Bool { storage.retryPolicy != nil }
-    /// Overrides ``Configuration/waitsForConnectivity``.
+    /// Overrides ``Configuration/Networks/waitsForConnectivity``.
     public var waitsForConnectivity: Bool? {
         get { storage.waitsForConnectivity }
         set { mutable.waitsForConnectivity = newValue }
@@ -99,7 +99,7 @@ public struct Request: Sendable {
         get { storage.mainDocumentURL }
         set { mutable.mainDocumentURL = newValue }
     }
-    /// Whether stored responses may answer; overrides ``Configuration/cachePolicy``.
+    /// Whether stored responses may answer; overrides ``Configuration/Caching/policy``.
     public var cachePolicy: CachePolicy? {
         get { storage.cachePolicy }
         set { mutable.cachePolicy = newValue }

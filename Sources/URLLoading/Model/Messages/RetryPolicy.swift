@@ -3,13 +3,13 @@
 public import URLLoadingWire
 
 /// The rules for retries of failed requests: which failures are retried, how often, and after which delay. A value, for
-/// a session (``Configuration/retryPolicy``) or a request (``Request/retryPolicy``).
+/// a session (``Configuration/Retries/policy``) or a request (``Request/retryPolicy``).
 ///
 /// ```swift
 /// var policy = RetryPolicy()
 /// policy.statuses = RetryPolicy.transientStatuses
 /// policy.maximumAttempts = 5
-/// configuration.retryPolicy = policy
+/// configuration.retries.policy = policy
 /// ```
 /// The policy covers failures before the response: once its head is delivered, later failures are not retried. Each
 /// request of a chain of redirects has its own count. ``LoadEvent/retrying(_:)`` announces each retry. After the last

@@ -5,7 +5,7 @@ import URLLoadingIO
 /// The purpose of a load as far as networks may know it: a DSCP mark on its packets (RFC 2474).
 ///
 /// ```swift
-/// configuration.trafficClass = .background    // backups yield to everything else
+/// configuration.networks.trafficClass = .background    // backups yield to everything else
 /// request.trafficClass = .responsive          // the user waits for this one
 /// ```
 /// Home and company networks, and Wi-Fi above all (RFC 8325), order their queues by the mark; at the border of a
@@ -13,7 +13,7 @@ import URLLoadingIO
 /// follows the priority of their tasks.
 ///
 /// Connections belong to a class: a load does not use connections of other classes, because a change of the mark within
-/// a connection reorders its packets (RFC 7657 §5.4). So ``Configuration/maximumConnectionsPerHost`` counts for each
+/// a connection reorders its packets (RFC 7657 §5.4). So ``Configuration/Connections/maximumPerHost`` counts for each
 /// class. A proxy chooses the marks of the packets it forwards.
 public struct TrafficClass: Sendable, Hashable, CustomStringConvertible {
     /// The code point of the packets, 0 to 63.

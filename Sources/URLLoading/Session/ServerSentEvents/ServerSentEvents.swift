@@ -38,7 +38,7 @@ extension Session {
 ///
 /// Get it from ``Session/serverSentEvents(for:decisions:reconnection:)``. Each iteration has a connection of its own,
 /// and reads it on demand: a slow reader slows the server. It occupies one of
-/// ``Configuration/maximumConnectionsPerHost``.
+/// ``Configuration/Connections/maximumPerHost``.
 ///
 /// When the connection ends or is lost, the sequence reconnects after a delay, and sends the last event's ID
 /// (Last-Event-ID); see ``Reconnection``. It ends

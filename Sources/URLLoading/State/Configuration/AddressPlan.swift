@@ -14,8 +14,8 @@ enum AddressPlan {
         _ found: [SocketAddress], of host: Origin.Host, _ access: NetworkAccess, _ configuration: Configuration
     ) -> AddressPlan {
         var allowed = found
-        if !configuration.addressPolicy.isOpen {
-            allowed = found.filter { configuration.addressPolicy.allows(ResolvedAddress($0, of: host)) }
+        if !configuration.networks.addressPolicy.isOpen {
+            allowed = found.filter { configuration.networks.addressPolicy.allows(ResolvedAddress($0, of: host)) }
             guard !allowed.isEmpty else {
                 return .refuse(LoadError(.addressRefused, phase: .connecting, party: .local, detail: host.description))
             }

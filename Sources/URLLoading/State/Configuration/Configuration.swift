@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: the settings of a session, and the networks that a request may use
+// Room: the settings of a session, and the networks that a request may use (20 files: one group of settings each)
 
 public import FoundationEssentials
 package import URLLoadingIO
@@ -10,10 +10,13 @@ public import URLLoadingWire
 ///
 /// ```swift
 /// var configuration = Configuration.default
-/// configuration.idleTimeout = .seconds(10)
+/// configuration.timeouts.idle = .seconds(10)
 /// configuration.headers[.acceptLanguage] = "de"
 /// let session = Session(configuration)
 /// ```
+/// Most settings are in groups, one level deep: ``timeouts``, ``connections``, ``networks``, ``caching`` and others.
+/// Settings that belong to no group stand beside them: the default fields of requests, the folders of files,
+/// ``readAhead``, ``strictness``, ``handlers`` and ``observers``.
 public struct Configuration: Sendable {
     /// The default settings.
     public static var `default`: Configuration { Configuration() }
@@ -21,7 +24,7 @@ public struct Configuration: Sendable {
     public static var ephemeral: Configuration {
         var configuration = Configuration()
         configuration.isEphemeral = true
-        configuration.cache = nil
+        configuration.caching.store = nil
         return configuration
     }
 
@@ -31,77 +34,31 @@ public struct Configuration: Sendable {
     /// The settings of ``background(_:)``; `nil` for a session whose loads run in this process.
     public var background: Background?
 
-    // MARK: Timeouts
+    // MARK: Groups
 
-    /// The idle timeout: how long the peer may be silent (while connecting, sending or receiving) before the load ends
-    /// with ``LoadError/Reason/idleTimeout``. More than zero; `nil` for no limit; 60 seconds by default. A request may
-    /// set its own.
-    public var idleTimeout: Duration? = .seconds(60)
-    /// The resource timeout: how long a load may take as a whole, redirects and retries included, before it ends with
-    /// ``LoadError/Reason/resourceTimeout``. More than zero; `nil` for no limit; seven days by default.
-    public var resourceTimeout: Duration? = .seconds(7 * 24 * 60 * 60)
+    /// How long a load may take, and how long the peer may be silent.
+    public var timeouts = Timeouts()
+    /// How many connections are made, how long they are kept, and their versions of HTTP.
+    public var connections = Connections()
+    /// The networks, addresses and proxies by which connections are made.
+    public var networks = Networks()
+    /// The cache of responses, and when it answers.
+    public var caching = Caching()
+    /// How many redirects are followed.
+    public var redirects = Redirects()
+    /// Which failures are retried.
+    public var retries = Retries()
 
-    /// The connect timeout: how long one connection attempt may take, from the name look-up to the end of the TLS
-    /// handshake, before it ends with ``LoadError/Reason/connectTimeout``. More than zero; `nil`, the default, for no
-    /// limit but ``idleTimeout`` and ``resourceTimeout``. A request may set its own.
-    ///
-    /// ```swift
-    /// configuration.connectTimeout = .seconds(5)
-    /// ```
-    /// It covers the look-up, all addresses of the host together, the tunnels through proxies and the TLS handshakes;
-    /// for FTP also the login, and once more each data connection. It does not cover the wait for one of the
-    /// ``maximumConnectionsPerHost``, the wait for another load that connects to the same server, the time of
-    /// decisions, or the time for which a task is suspended. It does not apply to connections that are already open.
-    /// Each retry of a ``retryPolicy`` and each of several proxies has the full timeout.
-    public var connectTimeout: Duration?
-
-    // MARK: Connections
-
-    /// The maximum number of simultaneous connections to one origin, at least 1; 6 by default. Further loads wait, in
-    /// the order of their task priorities, and in order of arrival within a priority.
-    public var maximumConnectionsPerHost = 6
-    /// The lifetime of an idle connection; 55 seconds by default. Servers commonly close theirs after 60 to 75 seconds,
-    /// and closing first avoids a retry. Zero disables the reuse of connections.
-    public var idleConnectionLifetime: Duration = .seconds(55)
-    /// The maximum number of idle connections, over all origins; 128 by default.
-    public var maximumIdleConnections = 128
-
-    /// The silence after which an HTTP/2 connection is checked with a PING: when it is reused after being idle, and
-    /// while responses are awaited on it. More than zero; `nil` for never; 15 seconds by default.
-    public var http2PingInterval: Duration? = .seconds(15)
-    /// The timeout of the answer to a PING, after which the connection is closed; 5 seconds by default. Its loads then
-    /// end with ``LoadError/Reason/connectionLost`` or ``LoadError/Reason/truncated``, or are repeated if that is safe.
-    /// The timeout is six times as long while a request's body is sent. The SETTINGS of a new connection must be
-    /// acknowledged within twice the timeout. Without an ``http2PingInterval`` it has no effect.
-    public var http2PingTimeout: Duration = .seconds(5)
-
-    /// The versions of HTTP in use; ``HTTPVersions/automatic`` by default.
-    public var httpVersions = HTTPVersions.automatic
-
-    /// The versions of HTTP in use, and how one is chosen.
-    public enum HTTPVersions: Sendable, Hashable {
-        /// The server chooses between HTTP/2 and HTTP/1.1 over TLS (ALPN, RFC 7301); without TLS it is HTTP/1.1. Loads
-        /// to one server share its HTTP/2 connection: ``Configuration/maximumConnectionsPerHost`` counts connections.
-        case automatic
-        /// Only HTTP/1.1.
-        case http1Only
-        /// Only HTTP/2, also without TLS (h2c, RFC 9113 §3.3): for servers known to support it. With others the load
-        /// ends with ``LoadError/Reason/notHTTP2``.
-        case http2PriorKnowledge
-
-        /// The ALPN names to offer, best first.
-        var offered: [String] {
-            switch self {
-            case .automatic: ["h2", "http/1.1"]
-            case .http1Only: ["http/1.1"]
-            case .http2PriorKnowledge: ["h2"]
-            }
-        }
-    }
-
-    /// The traffic class of the session's loads, by which networks order packets. A request may set its own.
-    public var trafficClass = TrafficClass.default
-
+    /// The sources of credentials, and the authentication schemes.
+    public var authentication = Authentication()
+    /// The cookie policy, and the store of cookies.
+    public var cookies = Cookies()
+    /// The hosts that require TLS (HSTS, RFC 6797), and their store.
+    public var hsts = HSTS()
+    /// The requirements of TLS connections.
+    public var tls = TLS()
+    /// The limits on the size of responses, and on the work that they cause.
+    public var limits = Limits()
     /// The settings of `ftp`.
     public var ftp = FTP()
 
@@ -121,10 +78,6 @@ public struct Configuration: Sendable {
     /// `identity`, and are decoded if the server codes them all the same.
     public var acceptEncoding: String? = "gzip, deflate, br, zstd"
 
-    /// How long a body waits for 100 (Continue) if its request has `Expect: 100-continue` (RFC 9110 §10.1.1); then it
-    /// is sent without it. More than zero; one second by default.
-    public var expectContinueTimeout: Duration = .seconds(1)
-
     // MARK: Tasks
 
     /// The maximum number of body bytes that a resumed ``LoadTask`` reads before a consumer asks for its body; at least
@@ -142,53 +95,12 @@ public struct Configuration: Sendable {
     ///
     /// `nil`, the default, is a directory of this user and this program: the cache in `$XDG_CACHE_HOME/<executable>`,
     /// all else in `$XDG_STATE_HOME/<executable>` (`~/.cache`, `~/.local/state`). Programs that name the same directory
-    /// share its content. Stores that were set explicitly (``cache``, ``Cookies/storage``, ``HSTS/storage``,
+    /// share its content. Stores that were set explicitly (``Caching/store``, ``Cookies/storage``, ``HSTS/storage``,
     /// ``Authentication/credentialStore``) keep their location; an ``ephemeral`` session writes no files.
     ///
     /// If it cannot be written, everything stays in memory, as ``ResponseCache/problem``, ``CookieStore/problem`` and
     /// ``HSTSStore/problem`` report. ``Session/configuration`` names the stores in use.
     public var storageDirectory: URL?
-
-    // MARK: Cache
-
-    /// The cache of responses; `nil` for none. Any number of sessions may share one.
-    ///
-    /// ``default`` has the cache of this user and program (``ResponseCache/shared``). In an ``ephemeral`` configuration
-    /// this is `nil`, and each session made of it has a cache of its own in memory, which ends when the session is
-    /// invalidated: see ``cachesInMemory``.
-    public var cache: ResponseCache? = .shared
-    /// Whether an ephemeral session without a ``cache`` has one of its own in memory; true by default.
-    public var cachesInMemory = true
-    /// The cache policy of requests that have none of their own.
-    public var cachePolicy = Request.CachePolicy.useProtocol
-    /// Whether simultaneous loads of the same URL share one fetch: later ones wait until the first has stored its
-    /// response; false by default. Only a body that the library reads to its end is shared
-    /// (``Session/data(for:decisions:)``, downloads), and only if a stored response may answer. If the response turns
-    /// out not to be storable, each load fetches it.
-    public var coalescesIdenticalRequests = false
-
-    // MARK: Retries
-
-    /// The retry policy. `nil`, the default, retries no failures. Independently of the policy, a request that was lost
-    /// on an idle connection before it was answered is sent again, at once and once (RFC 9112 §9.3.1). A request may
-    /// set its own.
-    public var retryPolicy: RetryPolicy?
-
-    /// Whether a load without a network waits for one instead of failing; false by default. It waits before it connects
-    /// to another machine if ``NetworkMonitor/shared`` knows no route, or only routes that the three settings on
-    /// networks below forbid. ``LoadEvent/waitingForConnectivity`` is emitted once for each wait. A request may set its
-    /// own.
-    ///
-    /// The idle timeout is suspended meanwhile, the resource timeout runs on. Connections to this machine never wait,
-    /// and an idle connection is used without a check. A network without access to the Internet counts as a network. If
-    /// the path is ``NetworkPath/Status/unknown`` the load fails as without this setting.
-    public var waitsForConnectivity = false
-
-    // MARK: Redirects
-
-    /// The maximum number of redirects per load; 20 by default. 0 refuses the first with
-    /// ``LoadError/Reason/tooManyRedirects``.
-    public var maximumRedirects = 20
 
     // MARK: Faults of servers
 
@@ -207,9 +119,6 @@ public struct Configuration: Sendable {
     public var strictness = Strictness.tolerant
 
     // MARK: Limits
-
-    /// The limits on the size of responses, and on the work that they cause.
-    public var limits = Limits()
 
     /// Limits on the memory and work that a peer can cause. Each is at least 0 and cannot be disabled. Numbers above
     /// 2^30 count as 2^30.
@@ -259,59 +168,7 @@ public struct Configuration: Sendable {
         public init() {}
     }
 
-    // MARK: Networks
-
-    /// The addresses that may be connected to; all by default. For servers that load URLs of their users:
-    /// ``AddressPolicy/publicOnly``.
-    public var addressPolicy = AddressPolicy.any
-
-    /// Whether connections may be made, and reused, over a mobile network (``NetworkPath/usesCellular``); true by
-    /// default. If not, the load ends with ``LoadError/Reason/notAllowedOnCellularNetwork``. A request may set its own.
-    ///
-    /// This and the two settings below are checked when the host's addresses are known, with ``NetworkMonitor/shared``.
-    /// Connections to this machine are always allowed, and so are all while the path is ``NetworkPath/Status/unknown``.
-    /// Running transfers are not ended.
-    public var allowsCellularAccess = true
-    /// Whether connections may use a network that charges by volume (``NetworkPath/isExpensive``); true by default.
-    public var allowsExpensiveNetworkAccess = true
-    /// Whether connections may use a network while the user wants little traffic (``NetworkPath/isConstrained``); true
-    /// by default.
-    public var allowsConstrainedNetworkAccess = true
-
-    /// Addresses to connect to in place of those in URLs; the first match applies. None by default.
-    public var addressOverrides: AddressOverrides = []
-
-    /// The local interface or address of connections; `nil` for the one that the routing table chooses.
-    public var networkInterface: NetworkInterface?
-
-    /// The resolver of host names; ``NameResolver/system`` by default.
-    public var nameResolver: NameResolver {
-        get { NameResolver(resolver) }
-        set { resolver = newValue.resolver }
-    }
-
-    // MARK: Proxies
-
-    /// The rules that select a proxy for a request; by default the environment's variables.
-    public var proxyPolicy = ProxyPolicy.environment
-
-    // MARK: Authentication
-
-    /// The sources of credentials, and the authentication schemes.
-    public var authentication = Authentication()
-
-    // MARK: Cookies
-
-    /// The cookie policy, and the store of cookies.
-    public var cookies = Cookies()
-
     // MARK: Security
-
-    /// The hosts that require TLS (HSTS, RFC 6797), and their store.
-    public var hsts = HSTS()
-
-    /// The requirements of TLS connections.
-    public var tls = TLS()
 
     /// The requirements of TLS connections.
     public struct TLS: Sendable, Hashable {
@@ -363,7 +220,7 @@ public struct Configuration: Sendable {
         /// default.
         ///
         /// The address tells its server that this client connects to the host. At most three issuers are fetched for a
-        /// chain, over http, 64 KiB and 5 seconds each, from addresses that ``Configuration/addressPolicy`` allows and
+        /// chain, over http, 64 KiB and 5 seconds each, from addresses that ``Networks/addressPolicy`` allows and
         /// through the session's proxies. They are verified as if the server had sent them, and remembered in memory.
         /// If that fails, the error is ``LoadError/Reason/certificateUntrusted``, and says why. Proxies must send
         /// complete chains.
@@ -386,8 +243,6 @@ public struct Configuration: Sendable {
     /// Receives the bytes of every HTTP/1 connection and the frames of every HTTP/2 one, unencrypted: `urlload
     /// --trace`.
     package var wireTap: (@Sendable (WireTapEvent) -> Void)?
-    /// The resolver behind ``nameResolver``; tests replace it.
-    package var resolver: any Resolver = SystemResolver.shared
     /// Makes the transports of connections in place of sockets; tests script it.
     package var dial: (@Sendable (Origin, StopToken) async throws(IOFailure) -> any Transport)?
 
@@ -398,7 +253,7 @@ public struct Configuration: Sendable {
     /// programs block the pool's threads until a load has ended.
     package var loadsOnLoop = false
 
-    /// A cache implemented outside the library, in place of ``cache``.
+    /// A cache implemented outside the library, in place of ``Caching/store``.
     package var foreignCache: (any ForeignCache)?
     /// Receives the result of each cache look-up with its reason: `urlload -v`.
     package var cacheTap: (@Sendable (String) -> Void)?

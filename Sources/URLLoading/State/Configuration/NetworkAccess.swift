@@ -28,9 +28,9 @@ struct NetworkAccess: Sendable {
     /// The networks that a session may use, for connections that belong to no request.
     init(_ configuration: Configuration) {
         self.init(
-            allowsCellular: configuration.allowsCellularAccess,
-            allowsExpensive: configuration.allowsExpensiveNetworkAccess,
-            allowsConstrained: configuration.allowsConstrainedNetworkAccess, traffic: configuration.trafficClass)
+            allowsCellular: configuration.networks.allowsCellular,
+            allowsExpensive: configuration.networks.allowsExpensive,
+            allowsConstrained: configuration.networks.allowsConstrained, traffic: configuration.networks.trafficClass)
     }
 
     /// Allows every network without a query.

@@ -21,17 +21,17 @@ final class RequestDefaults: Sendable {
     let isBackground: Bool
 
     init(_ configuration: Configuration) {
-        idleLimit = LoadHandle.limit(configuration.idleTimeout)
-        resourceLimit = LoadHandle.limit(configuration.resourceTimeout)
-        connectLimit = LoadHandle.limit(configuration.connectTimeout)
+        idleLimit = LoadHandle.limit(configuration.timeouts.idle)
+        resourceLimit = LoadHandle.limit(configuration.timeouts.resource)
+        connectLimit = LoadHandle.limit(configuration.timeouts.connect)
         clock = configuration.clock
-        allowsCellularAccess = configuration.allowsCellularAccess
-        allowsExpensiveNetworkAccess = configuration.allowsExpensiveNetworkAccess
-        allowsConstrainedNetworkAccess = configuration.allowsConstrainedNetworkAccess
-        waitsForConnectivity = configuration.waitsForConnectivity
-        trafficClass = configuration.trafficClass
-        cachePolicy = configuration.cachePolicy
-        hasRetryPolicy = configuration.retryPolicy != nil
+        allowsCellularAccess = configuration.networks.allowsCellular
+        allowsExpensiveNetworkAccess = configuration.networks.allowsExpensive
+        allowsConstrainedNetworkAccess = configuration.networks.allowsConstrained
+        waitsForConnectivity = configuration.networks.waitsForConnectivity
+        trafficClass = configuration.networks.trafficClass
+        cachePolicy = configuration.caching.policy
+        hasRetryPolicy = configuration.retries.policy != nil
         isBackground = configuration.background != nil
     }
 }

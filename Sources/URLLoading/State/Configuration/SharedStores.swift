@@ -40,7 +40,7 @@ extension Configuration {
     /// Returns the configuration with these stores in place of the default ones. Stores that were set explicitly stay.
     func keeping(in stores: SharedStores) -> Configuration {
         var configuration = self
-        if cache === ResponseCache.shared { configuration.cache = stores.cache }
+        if caching.store === ResponseCache.shared { configuration.caching.store = stores.cache }
         if case .automatic = cookies.storage { configuration.cookies.storage = .store(stores.cookies) }
         if case .automatic = hsts.storage {
             configuration.hsts.storage = .store(stores.strictTransport)

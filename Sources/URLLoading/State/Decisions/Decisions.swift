@@ -69,7 +69,7 @@ public struct Decision<Question: Sendable, Answer: Sendable>: Sendable {
 /// let (data, response) = try await session.data(for: request, decisions: decisions)
 /// ```
 public struct Decisions: Sendable {
-    /// Called before each redirect is followed. By default all are followed, up to ``Configuration/maximumRedirects``.
+    /// Called before each redirect is followed. By default all are followed, up to ``Configuration/Redirects/maximum``.
     public var redirect: Decision<Redirect, RedirectDecision>? {
         get { given?.values.redirect }
         set { change { $0.redirect = newValue } }

@@ -7,7 +7,7 @@ import URLLoadingWire
 /// field, the name that the certificate must match, and cookies follow the URL.
 ///
 /// ```swift
-/// configuration.addressOverrides = [
+/// configuration.networks.addressOverrides = [
 ///     try .unixSocket("/run/docker.sock", for: "docker"),             // http://docker/…
 ///     try .addresses(["192.0.2.7"], of: "api.example"),               // before the name has moved
 ///     try .connect("www.example", port: 443, to: "staging.example"),  // another server, under its name
@@ -31,7 +31,7 @@ public struct AddressOverride: Sendable, Hashable {
         self.place = place
     }
 
-    /// Connects to a Unix socket in the file system. Proxies and ``Configuration/addressPolicy`` do not apply.
+    /// Connects to a Unix socket in the file system. Proxies and ``Configuration/Networks/addressPolicy`` do not apply.
     /// - Parameters:
     ///   - path: less than 108 bytes, the limit of the system.
     ///   - host: the host to override; `nil` for every host.

@@ -4,8 +4,8 @@
 /// against requests to its internal network (server-side request forgery).
 ///
 /// ```swift
-/// configuration.addressPolicy = .publicOnly
-/// configuration.addressPolicy = AddressPolicy { $0.isGlobal || $0.host == "images.internal" }
+/// configuration.networks.addressPolicy = .publicOnly
+/// configuration.networks.addressPolicy = AddressPolicy { $0.isGlobal || $0.host == "images.internal" }
 /// ```
 /// The policy is asked for every address of every host that a load connects to: after name resolution, at each
 /// redirect, and for addresses in URLs. The connection is made to the same addresses that the policy was asked about,

@@ -3,10 +3,10 @@
 import URLLoadingIO
 import URLLoadingWire
 
-/// Resolves host names to addresses: see ``Configuration/nameResolver``.
+/// Resolves host names to addresses: see ``Configuration/Networks/nameResolver``.
 ///
 /// ```swift
-/// configuration.nameResolver = NameResolver { name in try await overHTTPS.addresses(of: name) }
+/// configuration.networks.nameResolver = NameResolver { name in try await overHTTPS.addresses(of: name) }
 /// ```
 /// The resolver is asked for every connection to a name, including names of proxies. It is not asked for `localhost`
 /// and names below it, which are always this machine (RFC 6761 §6.3), nor for names that a proxy resolves.

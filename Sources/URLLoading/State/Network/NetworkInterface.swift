@@ -3,11 +3,11 @@
 import URLLoadingIO
 import URLLoadingWire
 
-/// The local interface or address of connections: see ``Configuration/networkInterface``.
+/// The local interface or address of connections: see ``Configuration/Networks/interface``.
 ///
 /// ```swift
-/// configuration.networkInterface = .named("wg0")
-/// configuration.networkInterface = try .address("192.0.2.7")
+/// configuration.networks.interface = .named("wg0")
+/// configuration.networks.interface = try .address("192.0.2.7")
 /// ```
 /// Applies to connections to this machine as well, but not to Unix sockets and name resolution. If the interface or
 /// address is not available, the load ends with ``LoadError/Reason/interfaceUnavailable`` instead of using another one.

@@ -9,7 +9,7 @@ public import URLLoadingWire
 /// ```swift
 /// let proxy = try Proxy("http://user:password@proxy.example:3128")
 /// let gate = try Proxy(.socks5, host: "gate.example", port: 1080)
-/// configuration.proxyPolicy = .fixed([proxy])
+/// configuration.networks.proxyPolicy = .fixed([proxy])
 /// ```
 /// An HTTP proxy learns the whole URL of `http` requests, and host and port of `https` requests and streams. A SOCKS
 /// proxy always learns host and port. The proxy resolves the names of origins, unless ``resolvesHostNames`` is false;

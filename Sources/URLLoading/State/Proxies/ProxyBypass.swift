@@ -5,7 +5,7 @@ import URLLoadingWire
 /// The hosts that are reached without a proxy, in the format of `no_proxy`.
 ///
 /// ```swift
-/// configuration.proxyPolicy = .fixed([proxy], except: ["intern.example", "10.0.0.0/8", "localhost:8080"])
+/// configuration.networks.proxyPolicy = .fixed([proxy], except: ["intern.example", "10.0.0.0/8", "localhost:8080"])
 /// ```
 /// An entry is
 /// - a name: that host and all its subdomains, written `example.org` or `.example.org`, or the subdomains only, written

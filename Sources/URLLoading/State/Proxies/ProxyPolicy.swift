@@ -5,9 +5,9 @@ public import FoundationEssentials
 /// Decides which requests go through which proxies.
 ///
 /// ```swift
-/// configuration.proxyPolicy = .none
-/// configuration.proxyPolicy = .fixed([try Proxy("socks5://gate.example:1080")], except: ["intern.example"])
-/// configuration.proxyPolicy = .custom { url in url.host() == "intern.example" ? [.direct] : [chain, otherChain] }
+/// configuration.networks.proxyPolicy = .none
+/// configuration.networks.proxyPolicy = .fixed([try Proxy("socks5://gate.example:1080")], except: ["intern.example"])
+/// configuration.networks.proxyPolicy = .custom { url in url.host() == "intern.example" ? [.direct] : [chain, other] }
 /// ```
 /// A redirect is a new request and decided anew. Requests that a custom handler answers, and `file` and `data` URLs,
 /// use no proxy. Connections through different proxies, or with different credentials for one proxy, are not shared.
@@ -59,7 +59,7 @@ public struct ProxyPolicy: Sendable {
     /// Does the same as ``automatic``, with chains to use if libproxy fails.
     ///
     /// ```swift
-    /// configuration.proxyPolicy = .automatic(fallback: [.direct])
+    /// configuration.networks.proxyPolicy = .automatic(fallback: [.direct])
     /// ```
     /// - Parameter proxyChains: the chains to try in order; an empty list fails the load.
     public static func automatic(fallback proxyChains: [ProxyChain]) -> ProxyPolicy {

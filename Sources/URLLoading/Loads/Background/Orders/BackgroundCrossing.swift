@@ -15,25 +15,30 @@ package enum BackgroundCrossing: Sendable, Equatable {
     /// Refused unless it has its default value, because the agent could not apply it.
     case refused
 
+    /// The settings of a configuration; those of timeouts, connections, networks, caching, redirects and retries by
+    /// their key paths.
     package static let configuration: [String: BackgroundCrossing] = [
         "isEphemeral": .local, "background": .sent,
-        "idleTimeout": .sent, "resourceTimeout": .sent, "connectTimeout": .sent,
-        "maximumConnectionsPerHost": .sent, "idleConnectionLifetime": .sent, "maximumIdleConnections": .local,
-        "http2PingInterval": .sent, "http2PingTimeout": .sent, "httpVersions": .sent, "trafficClass": .sent,
+        "timeouts.idle": .sent, "timeouts.resource": .sent, "timeouts.connect": .sent,
+        "timeouts.expectContinue": .sent,
+        "connections.maximumPerHost": .sent, "connections.idleLifetime": .sent, "connections.maximumIdle": .local,
+        "connections.http2PingInterval": .sent, "connections.http2PingTimeout": .sent,
+        "connections.httpVersions": .sent,
+        "networks.addressPolicy": .refused, "networks.addressOverrides": .refused, "networks.interface": .refused,
+        "networks.resolver": .refused, "networks.proxyPolicy": .refused,
+        "networks.allowsCellular": .sent, "networks.allowsExpensive": .sent, "networks.allowsConstrained": .sent,
+        "networks.trafficClass": .sent,
+        // The agent retries by rules of its own, and always waits for a network.
+        "retries.policy": .local, "networks.waitsForConnectivity": .local,
+        "redirects.maximum": .sent, "strictness": .sent, "limits": .sent,
         // http and https only.
         "ftp": .local,
         "headers": .sent, "userAgent": .sent, "accept": .sent, "acceptEncoding": .sent,
-        "expectContinueTimeout": .sent,
         // Settings of bodies that this process reads.
         "readAhead": .local, "temporaryDirectory": .local,
         // Downloads to files are not cached. Cookies and HSTS are applied when the transfer is submitted.
-        "storageDirectory": .local, "cache": .local, "cachesInMemory": .local, "cachePolicy": .local,
-        "coalescesIdenticalRequests": .local, "cookies": .local, "hsts": .local,
-        // The agent retries by rules of its own, and always waits for a network.
-        "retryPolicy": .local, "waitsForConnectivity": .local,
-        "maximumRedirects": .sent, "strictness": .sent, "limits": .sent, "addressPolicy": .refused,
-        "allowsCellularAccess": .sent, "allowsExpensiveNetworkAccess": .sent, "allowsConstrainedNetworkAccess": .sent,
-        "addressOverrides": .refused, "networkInterface": .refused, "resolver": .refused, "proxyPolicy": .refused,
+        "storageDirectory": .local, "caching.store": .local, "caching.usesMemoryStore": .local,
+        "caching.policy": .local, "caching.coalescesIdenticalRequests": .local, "cookies": .local, "hsts": .local,
         "authentication": .refused, "tls": .sent,
         "requestVersion": .refused, "sockets": .refused, "wireTap": .refused, "dial": .refused,
         "networkMonitor": .local, "foreignCache": .local,
@@ -66,15 +71,15 @@ package enum BackgroundCrossing: Sendable, Equatable {
         let tls = configuration.tls
         let refusals: [(Bool, String)] = [
             (
-                !configuration.addressPolicy.isOpen && !configuration.addressPolicy.isPublicOnly,
-                "Configuration.addressPolicy is a closure"
+                !configuration.networks.addressPolicy.isOpen && !configuration.networks.addressPolicy.isPublicOnly,
+                "Configuration.networks.addressPolicy is a closure"
             ),
-            (configuration.addressOverrides != [], "Configuration.addressOverrides"),
-            (configuration.networkInterface != nil, "Configuration.networkInterface"),
-            (!(configuration.resolver is SystemResolver), "Configuration.nameResolver is a closure"),
+            (configuration.networks.addressOverrides != [], "Configuration.networks.addressOverrides"),
+            (configuration.networks.interface != nil, "Configuration.networks.interface"),
+            (!(configuration.networks.resolver is SystemResolver), "Configuration.networks.nameResolver is a closure"),
             (
-                ProxyOrder(configuration.proxyPolicy) == nil,
-                "Configuration.proxyPolicy other than .environment and .none"
+                ProxyOrder(configuration.networks.proxyPolicy) == nil,
+                "Configuration.networks.proxyPolicy other than .environment and .none"
             ),
             (
                 configuration.authentication.bearer != nil,

@@ -119,14 +119,14 @@ package struct SessionSecrets: Codable, Sendable, Equatable {
 
 extension SessionSettings {
     package init(_ configuration: Configuration) {
-        idleTimeout = configuration.idleTimeout
-        resourceTimeout = configuration.resourceTimeout
-        connectTimeout = configuration.connectTimeout
+        idleTimeout = configuration.timeouts.idle
+        resourceTimeout = configuration.timeouts.resource
+        connectTimeout = configuration.timeouts.connect
         fields = configuration.headers.filter { TransferOrder.harmlessFields.contains($0.name) }
             .map { [$0.name.description, $0.value] }
         userAgent = configuration.userAgent
-        maximumConnectionsPerHost = configuration.maximumConnectionsPerHost
-        maximumRedirects = configuration.maximumRedirects
+        maximumConnectionsPerHost = configuration.connections.maximumPerHost
+        maximumRedirects = configuration.redirects.maximum
         isDiscretionary = configuration.background?.isDiscretionary ?? false
         waking = configuration.background?.wakes.map {
             WakingOrder(
@@ -142,24 +142,24 @@ extension SessionSecrets {
     package init(_ configuration: Configuration) {
         fields = configuration.headers.filter { !TransferOrder.harmlessFields.contains($0.name) }
             .map { [$0.name.description, $0.value] }
-        proxies = ProxyOrder(configuration.proxyPolicy)
+        proxies = ProxyOrder(configuration.networks.proxyPolicy)
     }
 }
 
 extension ConnectionSettings {
     init(_ configuration: Configuration) {
-        idleLifetime = configuration.idleConnectionLifetime
-        pingInterval = configuration.http2PingInterval
-        pingTimeout = configuration.http2PingTimeout
-        versions = "\(configuration.httpVersions)"
-        trafficClass = configuration.trafficClass.dscp
+        idleLifetime = configuration.connections.idleLifetime
+        pingInterval = configuration.connections.http2PingInterval
+        pingTimeout = configuration.connections.http2PingTimeout
+        versions = "\(configuration.connections.httpVersions)"
+        trafficClass = configuration.networks.trafficClass.dscp
         acceptEncoding = configuration.acceptEncoding
         (accept, sendsNoAccept) = (configuration.accept, configuration.accept == nil)
-        expectContinueTimeout = configuration.expectContinueTimeout
-        allowsCellular = configuration.allowsCellularAccess
-        allowsExpensive = configuration.allowsExpensiveNetworkAccess
-        allowsConstrained = configuration.allowsConstrainedNetworkAccess
-        allowsPublicAddressesOnly = configuration.addressPolicy.isPublicOnly
+        expectContinueTimeout = configuration.timeouts.expectContinue
+        allowsCellular = configuration.networks.allowsCellular
+        allowsExpensive = configuration.networks.allowsExpensive
+        allowsConstrained = configuration.networks.allowsConstrained
+        allowsPublicAddressesOnly = configuration.networks.addressPolicy.isPublicOnly
         let limits = configuration.limits
         (headSize, fieldCount, trailerSize) = (limits.headSize, limits.fieldCount, limits.trailerSize)
         (chunkExtensionSize, informationalCount) = (limits.chunkExtensionSize, limits.informationalCount)
@@ -175,21 +175,21 @@ extension ConnectionSettings {
     }
 
     func apply(to configuration: inout Configuration) {
-        configuration.idleConnectionLifetime = idleLifetime
-        configuration.http2PingInterval = pingInterval
-        configuration.http2PingTimeout = pingTimeout
+        configuration.connections.idleLifetime = idleLifetime
+        configuration.connections.http2PingInterval = pingInterval
+        configuration.connections.http2PingTimeout = pingTimeout
         for known in [Configuration.HTTPVersions.automatic, .http1Only, .http2PriorKnowledge]
         where "\(known)" == versions {
-            configuration.httpVersions = known
+            configuration.connections.httpVersions = known
         }
-        configuration.trafficClass = TrafficClass(dscp: trafficClass)
+        configuration.networks.trafficClass = TrafficClass(dscp: trafficClass)
         configuration.acceptEncoding = acceptEncoding
         if let accept { configuration.accept = accept } else if sendsNoAccept == true { configuration.accept = nil }
-        configuration.expectContinueTimeout = expectContinueTimeout
-        configuration.allowsCellularAccess = allowsCellular
-        configuration.allowsExpensiveNetworkAccess = allowsExpensive
-        configuration.allowsConstrainedNetworkAccess = allowsConstrained
-        if allowsPublicAddressesOnly { configuration.addressPolicy = .publicOnly }
+        configuration.timeouts.expectContinue = expectContinueTimeout
+        configuration.networks.allowsCellular = allowsCellular
+        configuration.networks.allowsExpensive = allowsExpensive
+        configuration.networks.allowsConstrained = allowsConstrained
+        if allowsPublicAddressesOnly { configuration.networks.addressPolicy = .publicOnly }
         (configuration.limits.headSize, configuration.limits.fieldCount) = (headSize, fieldCount)
         (configuration.limits.trailerSize, configuration.limits.chunkExtensionSize) = (trailerSize, chunkExtensionSize)
         configuration.limits.informationalCount = informationalCount
@@ -296,21 +296,21 @@ extension SessionSettings {
     /// - Parameter folder: the folder of downloads without a destination.
     package func configuration(_ secrets: SessionSecrets, temporaryDirectory folder: String) -> Configuration {
         var configuration = Configuration.ephemeral
-        configuration.cachesInMemory = false
-        configuration.idleTimeout = idleTimeout
+        configuration.caching.usesMemoryStore = false
+        configuration.timeouts.idle = idleTimeout
         // The agent enforces the resource timeout itself, because a session here runs one attempt of several.
-        configuration.resourceTimeout = nil
-        configuration.connectTimeout = connectTimeout
+        configuration.timeouts.resource = nil
+        configuration.timeouts.connect = connectTimeout
         configuration.userAgent = userAgent
-        configuration.maximumConnectionsPerHost = maximumConnectionsPerHost
-        configuration.maximumRedirects = maximumRedirects
+        configuration.connections.maximumPerHost = maximumConnectionsPerHost
+        configuration.redirects.maximum = maximumRedirects
         configuration.temporaryDirectory = URL(filePath: folder, directoryHint: .isDirectory)
         for field in fields + secrets.fields where field.count == 2 {
             configuration.headers.append(FieldName(field[0]), field[1])
         }
         connections?.apply(to: &configuration)
         tls?.apply(to: &configuration.tls)
-        if let proxies = secrets.proxies { configuration.proxyPolicy = proxies.policy }
+        if let proxies = secrets.proxies { configuration.networks.proxyPolicy = proxies.policy }
         return configuration
     }
 }

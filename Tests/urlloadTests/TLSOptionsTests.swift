@@ -7,14 +7,14 @@ import URLLoadingTesting
 
 @testable import urlload
 
-struct TrustOptionsTests {
+struct TLSOptionsTests {
     @Test("Pins are parsed") func pinsAreRead() throws {
         let one = "sha256//" + Data(repeating: 1, count: 32).base64EncodedString()
         let two = "sha256//" + Data(repeating: 2, count: 32).base64EncodedString()
         let options = try ArgumentParser.parse([
             "--pin", one + ";" + two, "--pin", one, "--cert-status", "https://a.example/",
         ])
-        #expect(options.trust.pins.map(\.description) == [one, two, one] && options.trust.requiresStatus)
+        #expect(options.tls.pins.map(\.description) == [one, two, one] && options.tls.requiresStatus)
         for wrong in ["sha256//AA", "md5//x", "x"] {
             #expect(throws: UsageError.self) { try ArgumentParser.parse(["--pin", wrong, "https://a.example/"]) }
         }
@@ -24,7 +24,7 @@ struct TrustOptionsTests {
         func tls(_ arguments: String...) throws -> Configuration.TLS {
             let options = try ArgumentParser.parse(arguments + ["https://a.example/"])
             var tls = Configuration.TLS()
-            options.trust.apply(options.minimumTLS, options.maximumTLS, to: &tls)
+            options.tls.apply(to: &tls)
             return tls
         }
         #expect(try tls() == Configuration.TLS())
@@ -41,7 +41,7 @@ struct TrustOptionsTests {
         for (arguments, least, most) in rows {
             let options = try ArgumentParser.parse(arguments + ["https://a.example/"])
             var made = Configuration.TLS()
-            options.trust.apply(options.minimumTLS, options.maximumTLS, to: &made)
+            options.tls.apply(to: &made)
             let conceded = try #require(made.unsafeConcessions.first)
             #expect(conceded.minimumVersion == least && conceded.maximumVersion == most, "\(arguments)")
             #expect(conceded.minimumStrength == nil && made.minimumVersion == .tls12)
@@ -77,7 +77,7 @@ struct TrustOptionsTests {
         defer { try? FileManager.default.removeItem(atPath: path) }
         // PEM in spite of its name, and without a private key.
         try Data(TestCertificateAuthority(commonName: "Test root").pem).write(to: URL(filePath: path))
-        let options = TrustOptions(certificateFile: path, passphrase: "x")
+        let options = TLSOptions(certificateFile: path, passphrase: "x")
         let error = await #expect(throws: LoadError.self) { try await options.identity() }
         #expect(error?.reason == .badClientIdentity && error?.detail == "\(path): there is no private key")
     }

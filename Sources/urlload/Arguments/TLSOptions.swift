@@ -3,8 +3,14 @@
 import FoundationEssentials
 import URLLoading
 
-/// Options for certificates: trusted authorities, and the client's identity.
-struct TrustOptions: Sendable {
+/// Options for TLS: versions, trusted authorities, and the client's identity.
+struct TLSOptions: Sendable {
+    var rootsFile: String?
+    /// Trusted certificates in PEM; the demonstration has no file.
+    var rootsText: String?
+    var minimumVersion: Configuration.TLS.Version?
+    var maximumVersion: Configuration.TLS.Version?
+    var isInsecure = false
     var certificateFile: String?
     var keyFile: String?
     var passphrase: String?
@@ -16,12 +22,14 @@ struct TrustOptions: Sendable {
     var allowsMissingCloseNotify = false
     var fetchesMissingIssuers = false
 
-    /// Applies the versions, and what is conceded to servers: to all that the command talks to, as in curl.
-    func apply(
-        _ least: Configuration.TLS.Version?, _ most: Configuration.TLS.Version?, to tls: inout Configuration.TLS
-    ) {
-        let maximum = most ?? .tls13
-        let minimum = min(least ?? .tls12, maximum)
+    /// Applies the trusted roots, the versions, and what is conceded to servers: to all that the command talks to, as
+    /// in curl.
+    func apply(to tls: inout Configuration.TLS) {
+        if let rootsText { tls.trustRoots = .pem(rootsText) }
+        if let rootsFile { tls.trustRoots = .file(URL(filePath: rootsFile)) }
+        tls.unsafelySkipsVerification = isInsecure
+        let maximum = maximumVersion ?? .tls13
+        let minimum = min(minimumVersion ?? .tls12, maximum)
         (tls.minimumVersion, tls.maximumVersion) = (max(minimum, .tls12), max(maximum, .tls12))
         tls.fetchesMissingIssuers = fetchesMissingIssuers
         let isOld = minimum < .tls12

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Options for connections: proxies, address overrides, local interface. With curl's meanings.
+// Options for the way to a host: proxies, address overrides, local interface. With curl's meanings.
 
 import URLLoading
 import URLLoadingIO
 import URLLoadingWire
 
-struct ConnectionOptions: Sendable {
+struct NetworkOptions: Sendable {
     /// An address family.
     enum Family: Sendable, Hashable { case ipv4, ipv6 }
 

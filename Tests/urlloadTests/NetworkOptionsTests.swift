@@ -6,9 +6,9 @@ import URLLoading
 @testable import urlload
 
 /// Options for proxies, addresses and interfaces, with curl's grammar.
-@Suite struct ConnectionOptionsTests {
-    private func parse(_ words: String...) throws -> ConnectionOptions {
-        try ArgumentParser.parse(words + ["u"]).connection
+@Suite struct NetworkOptionsTests {
+    private func parse(_ words: String...) throws -> NetworkOptions {
+        try ArgumentParser.parse(words + ["u"]).networks
     }
 
     @Test("Proxies are parsed") func proxies() throws {

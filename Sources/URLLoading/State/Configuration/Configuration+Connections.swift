@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+extension Configuration {
+    /// The connections of a session: their number, how long idle ones are kept, their versions of HTTP.
+    ///
+    /// ```swift
+    /// configuration.connections.maximumPerHost = 2
+    /// configuration.connections.httpVersions = .http1Only
+    /// ```
+    public struct Connections: Sendable, Hashable {
+        /// The maximum number of simultaneous connections to one origin, at least 1; 6 by default. Further loads wait,
+        /// in the order of their task priorities, and in order of arrival within a priority.
+        public var maximumPerHost = 6
+        /// The lifetime of an idle connection; 55 seconds by default. Servers commonly close theirs after 60 to 75
+        /// seconds, and closing first avoids a retry. Zero disables the reuse of connections.
+        public var idleLifetime: Duration = .seconds(55)
+        /// The maximum number of idle connections, over all origins; 128 by default.
+        public var maximumIdle = 128
+
+        /// The silence after which an HTTP/2 connection is checked with a PING: when it is reused after being idle, and
+        /// while responses are awaited on it. More than zero; `nil` for never; 15 seconds by default.
+        public var http2PingInterval: Duration? = .seconds(15)
+        /// The timeout of the answer to a PING, after which the connection is closed; 5 seconds by default. Its loads
+        /// then end with ``LoadError/Reason/connectionLost`` or ``LoadError/Reason/truncated``, or are repeated if that
+        /// is safe. The timeout is six times as long while a request's body is sent. The SETTINGS of a new connection
+        /// must be acknowledged within twice the timeout. Without an ``http2PingInterval`` it has no effect.
+        public var http2PingTimeout: Duration = .seconds(5)
+
+        /// The versions of HTTP in use; ``HTTPVersions/automatic`` by default.
+        public var httpVersions = HTTPVersions.automatic
+
+        /// Creates the default settings.
+        public init() {}
+    }
+
+    /// The versions of HTTP in use, and how one is chosen.
+    public enum HTTPVersions: Sendable, Hashable {
+        /// The server chooses between HTTP/2 and HTTP/1.1 over TLS (ALPN, RFC 7301); without TLS it is HTTP/1.1. Loads
+        /// to one server share its HTTP/2 connection: ``Connections/maximumPerHost`` counts connections.
+        case automatic
+        /// Only HTTP/1.1.
+        case http1Only
+        /// Only HTTP/2, also without TLS (h2c, RFC 9113 §3.3): for servers known to support it. With others the load
+        /// ends with ``LoadError/Reason/notHTTP2``.
+        case http2PriorKnowledge
+
+        /// The ALPN names to offer, best first.
+        var offered: [String] {
+            switch self {
+            case .automatic: ["h2", "http/1.1"]
+            case .http1Only: ["http/1.1"]
+            case .http2PriorKnowledge: ["h2"]
+            }
+        }
+    }
+}

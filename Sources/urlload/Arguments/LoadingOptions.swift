@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The options for how a load is carried out, in the groups of `Configuration`.
+
+import URLLoading
+
+/// Time limits of a load; `nil` for the session's defaults.
+struct TimeoutOptions: Sendable {
+    var idle: Duration?
+    var resource: Duration?
+    var connect: Duration?
+    /// The time limit for a 100 (Continue).
+    var expectContinue: Duration?
+}
+
+struct ConnectionOptions: Sendable {
+    var maximumPerHost: Int?
+    var httpVersions = Configuration.HTTPVersions.automatic
+    /// True if requests are of HTTP/1.0.
+    var speaksHTTP10 = false
+}
+
+struct RedirectOptions: Sendable {
+    var areFollowed = true
+    var maximum: Int?
+    /// Schemes that redirects may lead to, as far as ``RequestOptions/schemes`` contains them.
+    var schemes = OptionValue.allSchemes
+    /// The redirects after which a POST stays one, with its body: 301, 302, 303.
+    var keepsPost: Set<Int> = []
+}
+
+struct RetryOptions: Sendable {
+    var count = 0
+    var includesRefused = false
+    var includesEverything = false
+    /// The delay between attempts; `nil` for exponential backoff.
+    var delay: Duration?
+    var maximumTime: Duration?
+}
+
+struct CachingOptions: Sendable {
+    /// The folder of stored responses.
+    var directory: String?
+    var policy = Request.CachePolicy.useProtocol
+}
+
+struct LimitOptions: Sendable {
+    /// Bytes a second.
+    var rate: Int64?
+    /// The size in bytes beyond which a body is refused.
+    var bodySize: Int64?
+}
