@@ -86,7 +86,7 @@ struct CacheOwnerRows {
             let renewed = unchecked
             // Asked before the connection is made, and after the cache.
             let reloading = with(cache, rig.trusting).with {
-                $0.addressPolicy = AddressPolicy { _ in
+                $0.networks.addressPolicy = AddressPolicy { _ in
                     own.withLock { $0 }?.reloadTLS(renewed)
                     return true
                 }

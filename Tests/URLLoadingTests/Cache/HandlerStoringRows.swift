@@ -70,7 +70,7 @@ struct HandlerStoringRows {
             }
             var configuration = Configuration.ephemeral
             let cache = ResponseCache()
-            configuration.cache = cache
+            configuration.caching.store = cache
             configuration.handlers = [Passing()]
             try await withSession(configuration) { session in
                 for query in ["", "?length"] {

@@ -303,12 +303,12 @@ struct MissingIssuerRows {
     func overridden() async throws {
         try await Self.with(at: { _, _ in "http://ca.test/1" }) { rig in
             var configuration = rig.configuration
-            configuration.addressOverrides = [
+            configuration.networks.addressOverrides = [
                 try .connect("ca.test", port: 80, to: "127.0.0.1", onPort: rig.library.port)
             ]
             try await withSession(configuration) { try await $0.expect(rig.origin.url(), "hello") }
             try await withTestProxy { proxy in
-                configuration.proxyPolicy = .fixed([try proxy.address()])
+                configuration.networks.proxyPolicy = .fixed([try proxy.address()])
                 try await withSession(configuration) { try await $0.expect(rig.origin.url(), "hello") }
                 #expect(proxy.requests.map(\.target).contains("127.0.0.1:\(rig.library.port)"))
             }
