@@ -49,6 +49,29 @@ struct CommandTests {
         #expect(result.code == code, "\(result.errors)")
     }
 
+    @Test("--checksum compares the body, and leaves no file with another one") func checksum() async throws {
+        let folder = try TemporaryFolder()
+        let place = folder.url("out").path(percentEncoded: false)
+        let url = try Servers.text("NGINX", "/1k.txt")
+        let numbers = String(decoding: Servers.numbers(128), as: UTF8.self)
+        let digest = try await Running.command("/usr/bin/sha256sum", [], input: numbers).text.prefix(64)
+        for options in [[], ["-O", "--output-dir", folder.path], ["-o", place], ["-C", "-", "-o", place]] {
+            let right = try await Running.urlload(options + ["--checksum", "sha-256=\(digest)", url])
+            #expect(right.code == 0, "\(options) \(right.errors)")
+            for name in folder.names { try FileManager.default.removeItem(at: folder.url(name)) }
+            let wrong = String(repeating: "0", count: 64)
+            let result = try await Running.urlload(options + ["--checksum", "sha-256=\(wrong)", url])
+            #expect(result.code == 32 && result.errors.contains("sha-256 of the body is \(digest)"), "\(result.errors)")
+            #expect(folder.names.isEmpty, "\(options)")
+        }
+        #expect(try await Running.urlload(["--checksum", "md5=00", url]).code == 2)
+    }
+
+    @Test("-X QUERY sends its data, and again after a redirect") func query() async throws {
+        let result = try await Running.urlload(["-v", "-X", "QUERY", "-d", "a=b", Servers.text("NGINX", "/r302")])
+        #expect(result.errors.components(separatedBy: "> QUERY ").count == 3, "\(result.errors)")
+    }
+
     @Test("The body is written to standard output") func theBodyGoesToStandardOutput() async throws {
         let result = try await Running.urlload([Servers.text("NGINX", "/1k.txt"), Servers.text("APACHE", "/r302")])
         #expect(result.output == Array(Servers.numbers(128) + Servers.numbers(128)))

@@ -37,6 +37,8 @@ public struct Method: RawRepresentable, Sendable, Hashable, ExpressibleByStringL
     public static let trace = Method("TRACE")
     /// RFC 5789.
     public static let patch = Method("PATCH")
+    /// RFC 10008: a request whose content asks the question. Safe and idempotent, as GET.
+    public static let query = Method("QUERY")
 
     /// Whether the method is a token (RFC 9110 §9.1), so that it can be sent.
     public var isValid: Bool {
@@ -45,7 +47,7 @@ public struct Method: RawRepresentable, Sendable, Hashable, ExpressibleByStringL
 
     /// Whether the method is read-only (RFC 9110 §9.2.1). Unknown methods are not safe.
     public var isSafe: Bool {
-        self == .get || self == .head || self == .options || self == .trace
+        self == .get || self == .head || self == .options || self == .trace || self == .query
     }
 
     /// Whether repeating a request has the effect of a single one (RFC 9110 §9.2.2), so that it may be retried.
@@ -54,7 +56,7 @@ public struct Method: RawRepresentable, Sendable, Hashable, ExpressibleByStringL
     /// Whether a request without content sends `Content-Length: 0` (RFC 9110 §8.6).
     package var anticipatesContent: Bool {
         // The usual method first: unequal strings are compared slowly.
-        self != .get && (self == .post || self == .put || self == .patch)
+        self != .get && (self == .post || self == .put || self == .patch || self == .query)
     }
 
     /// The method as sent.

@@ -47,6 +47,13 @@ extension OptionTable {
         ) { (options, text) throws(UsageError) in
             options.data.condition = try TimeCondition(text)
         }.like(wget: "-N, --timestamping"),
+        OptionRule(
+            .request, nil, "checksum", "sha-256=HEX", "fail unless the body has this digest; also sha-512; exit code 32"
+        ) { (options, text) throws(UsageError) in
+            do throws(LoadError) { options.request.expectedDigest = try BodyDigest(text) } catch {
+                throw UsageError("--checksum: \(error.detail ?? "no digest")")
+            }
+        },
         OptionRule(.request, nil, "etag-compare", "FILE", "load only if the ETag differs from that in FILE") {
             $0.data.tagToCompare = $1
         },

@@ -13,6 +13,8 @@ struct RequestOptions: Sendable {
     /// Whether compressed responses are requested; `nil` for the default of the destination.
     var acceptsCompressed: Bool?
     var asksForHead = false
+    /// The digest that the body must have.
+    var expectedDigest: BodyDigest?
     var payloads: [Options.Payload] = []
     var formFields: [FormField] = []
     /// The file that this load uploads unchanged.

@@ -22,6 +22,7 @@ enum ExitCode: Int32, CaseIterable, Sendable {
     case upload = 25
     case read = 26
     case timeout = 28
+    case digest = 32
     case range = 33
     case handshake = 35
     case file = 37
@@ -57,6 +58,7 @@ enum ExitCode: Int32, CaseIterable, Sendable {
         case .write: "the output cannot be written"
         case .upload: "an ftp server refused to store the file"
         case .read: "the data to send cannot be read"
+        case .digest: "the body has another digest than --checksum or the response says"
         case .range: "the requested range of bytes does not exist"
         case .timeout: "--timeout, --connect-timeout or --max-time"
         case .file: "the file of a file: URL cannot be read"
@@ -132,6 +134,7 @@ extension ExitCode {
         .certificateNotYetValid: .certificate, .certificateInvalid: .certificate, .certificateRevoked: .certificate,
         .trustRootsUnavailable: .roots,
         .tooManyRedirects: .redirect, .badRedirect: .redirect, .redirectRefused: .redirect,
+        .digestMismatch: .digest,
         .contentDecodingFailed: .contentCoding, .contentTooLarge: .tooLarge, .bodyTooLarge: .tooLarge,
         .uploadTooLarge: .tooLarge, .uploadRefused: .httpError, .uploadNotFound: .httpError,
         .uploadSourceChanged: .read, .notPossibleInBackground: .usage, .backgroundAgentUnavailable: .connect,

@@ -149,6 +149,7 @@ enum ErrorWords {
         "uploadTooLarge": "the server accepts no file of this size",
         "uploadRefused": "the server refused to continue the upload",
         "contentDecodingFailed": "the compressed body is damaged",
+        "digestMismatch": "the body is not the one that its digest says",
         "bodyTooLarge": "the body is larger than allowed",
         "unacceptableContentType": "the response has another media type than required",
     ]

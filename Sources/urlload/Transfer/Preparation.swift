@@ -104,6 +104,7 @@ extension Request {
                     ? .head : options.request.upload != nil ? .put : body == nil ? .get : .post),
             headers: options.request.fields, body: body)
         contentDecoding = options.request.acceptsCompressed == true ? .always : options.decodes ? .ifOffered : .never
+        expectedDigest = options.request.expectedDigest
         try addFields(options, sendsForm: form == nil && data != nil)
         // A refusal, a challenge or a redirect must arrive before a body that can be sent only once.
         if upload?.isPiped == true, !headers.contains("Expect"), !options.request.removedFields.contains("Expect") {

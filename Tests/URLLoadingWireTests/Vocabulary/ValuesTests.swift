@@ -6,6 +6,7 @@ import Testing
 
 @Suite struct ValuesTests {
     @Test("Methods are case-sensitive; known ones may be safe and idempotent") func methods() {
+        #expect(Method.query.isSafe && Method.query.isIdempotent)
         #expect(Method.get.isSafe && Method.get.isIdempotent && Method.put.isIdempotent && !Method.put.isSafe)
         #expect(
             !Method.post.isIdempotent && !Method.patch.isIdempotent && !Method("get").isSafe && Method("get") != .get)

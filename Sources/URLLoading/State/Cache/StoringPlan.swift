@@ -171,5 +171,5 @@ extension Headers {
 
 extension Method {
     /// The safe methods (RFC 9110 §9.2.1); an unknown method may be unsafe (RFC 9111 §4.4).
-    fileprivate var isSafeToCaches: Bool { [.get, .head, .options, .trace].contains(self) }
+    fileprivate var isSafeToCaches: Bool { [.get, .head, .options, .trace, .query].contains(self) }
 }

@@ -146,7 +146,7 @@ extension TransferOrder {
     }
 
     package var isIdempotent: Bool {
-        ["GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE"].contains(method)
+        Method(method).isIdempotent
             || fields.contains { FieldName($0.first ?? "") == "Idempotency-Key" }
     }
 }
