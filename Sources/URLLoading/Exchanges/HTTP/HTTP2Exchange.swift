@@ -177,7 +177,6 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
         }
         if !isDecoding { expectedLength = length(of: answer, request.request.method) }
         head = HTTPHead(answer)
-        traffic.isInBody = true
         owner.events?.responded(response, record)
     }
 
