@@ -78,7 +78,7 @@ final class HTTP1Connection: @unchecked Sendable {
     /// response. The poller may not have reported them yet, so each call asks the kernel.
     var isClean: Bool { input.unread.isEmpty && !transport.hasPendingInput(askingKernel: true) }
     /// Whether the protocol allows another exchange.
-    var isReusable: Bool { state.mayBegin && input.unread.isEmpty }
+    var isReusable: Bool { state.codec.reuse == .yes && state.allowsNext && input.unread.isEmpty }
 
     /// Prepares the connection for being idle, and releases memory.
     func releaseBuffers() {
@@ -176,6 +176,7 @@ final class HTTP1Connection: @unchecked Sendable {
 
     /// Waits until something is received, and continues to send the request meanwhile.
     /// - Parameter most: the most bytes to read.
+    @inline(never)
     func fill(_ client: any ConnectionClient, atMost most: Int = .max) async throws(LoadError) {
         var interest = firstInterest
         while true {
@@ -195,7 +196,7 @@ final class HTTP1Connection: @unchecked Sendable {
 
     /// What is waited for before the first read; nil for nothing. Apart from `fill`, whose frame a waiting load holds.
     private var firstInterest: PollSlot.Interest? {
-        state.waitsFirst(isGathering: gathering.mark > 1, mayHoldMore: transport.mayHoldMore) ? .read : nil
+        state.waitsFirst(isGathering: gathering.mark > 1) && !transport.mayHoldMore ? .read : nil
     }
 
     @inline(never)

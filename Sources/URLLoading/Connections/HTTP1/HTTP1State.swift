@@ -8,6 +8,7 @@
 
 import URLLoadingWire
 
+/// What is inlined is so because a call would copy the whole state, which an object holds.
 struct HTTP1State: Sendable {
     var codec: HTTP1Codec
     private(set) var response = ResponsePhase.awaited
@@ -27,7 +28,7 @@ struct HTTP1State: Sendable {
         /// Bytes were received, and no final head.
         case begun
         /// The final head was received while the request was being sent, and waits for its exchange.
-        case early(HTTP1ResponseHead)
+        indirect case early(HTTP1ResponseHead)
         case body
         /// The response is complete.
         case ended(trailers: Headers)
@@ -44,16 +45,19 @@ struct HTTP1State: Sendable {
 
     // MARK: Questions
 
-    /// Whether another exchange may begin. Bytes that the codec has not seen forbid it as well.
-    var mayBegin: Bool { codec.reuse == .yes && use != .last && !isInputOver }
+    /// Whether nothing but the codec forbids another exchange.
+    @inline(__always)
+    var allowsNext: Bool { use != .last && !isInputOver }
 
     /// Whether anything was received in the current exchange.
+    @inline(__always)
     var hasReceived: Bool {
         if case .awaited = response { false } else { true }
     }
 
     /// Whether the final head was received. A failed write then ends the request only: a peer that rejects the rest of
     /// a body may close the connection after its response.
+    @inline(__always)
     var hasFinalHead: Bool {
         switch response {
         case .awaited, .begun: false
@@ -62,11 +66,13 @@ struct HTTP1State: Sendable {
     }
 
     /// The status of a final head that waits for its exchange.
+    @inline(__always)
     var earlyStatus: Status? {
         if case .early(let head) = response { head.status } else { nil }
     }
 
     /// The phase of a failure to receive: `waiting` until the exchange has the head of its response.
+    @inline(__always)
     var phase: LoadError.Phase {
         switch response {
         case .awaited, .begun, .early: .waiting
@@ -75,28 +81,29 @@ struct HTTP1State: Sendable {
     }
 
     /// The fields after a chunked body, once it has ended.
+    @inline(__always)
     var trailers: Headers {
         if case .ended(let trailers) = response { trailers } else { Headers() }
     }
 
-    /// Whether a reader waits before its first read: a response takes time, so that a read at once would find nothing
-    /// and cost a system call. The same holds after a read that left nothing, while data gathers.
-    /// - Parameter mayHoldMore: whether bytes may be there that no notification announces; they are read before a wait.
-    func waitsFirst(isGathering: Bool, mayHoldMore: @autoclosure () -> Bool) -> Bool {
-        (!hasReceived || isGathering) && !mayHoldMore()
-    }
+    /// Whether a reader waits before its first read, unless the transport may hold bytes that nothing announces: a
+    /// response takes time, so that a read at once would find nothing and cost a system call. The same holds after a
+    /// read that left nothing, while data gathers.
+    @inline(__always)
+    func waitsFirst(isGathering: Bool) -> Bool { !hasReceived || isGathering }
 
     // MARK: Transitions
 
     /// Begins an exchange. After an error nothing has changed.
     mutating func begin() throws(WireViolation) {
-        guard mayBegin else { throw WireViolation(.local, .illegalState, section: "RFC 9112 9.3") }
-        if exchanges > 0 { try codec.startNextExchange() }
+        guard allowsNext else { throw WireViolation(.local, .illegalState, section: "RFC 9112 9.3") }
+        try codec.startNextExchange()
         exchanges += 1
         (response, reported) = (.awaited, 0)
     }
 
     /// Bytes were received.
+    @inline(__always)
     mutating func received() {
         if case .awaited = response { response = .begun }
     }
@@ -104,6 +111,7 @@ struct HTTP1State: Sendable {
     mutating func receivedEnd() { isInputOver = true }
 
     /// The next event of the response; nil if more must be received.
+    @inline(__always)
     mutating func next(_ bytes: UnsafeRawBufferPointer, consumed: inout Int) throws(LoadError) -> HTTP1Event? {
         do throws(WireViolation) {
             if let event = try codec.next(bytes, consumed: &consumed) {
@@ -120,6 +128,7 @@ struct HTTP1State: Sendable {
         throw LoadError(.connectionLost, phase: .waiting, party: .remote, detail: "closed without an answer")
     }
 
+    @inline(__always)
     private mutating func note(_ event: HTTP1Event) {
         switch event {
         case .response, .upgraded: response = .body
