@@ -24,18 +24,16 @@ final class SQLiteJournal: Journal {
     let problem: String?
     private let content: Lock<JournalContent?>
     private let lock: FileLock
-    /// Used by the journal's thread only.
-    private let tables: Tables
+    /// Used by the journal's thread, and by the initialiser.
+    private let tables: Lock<Tables>
     private let thread = BlockingThreads(limit: 1)
     private let queue = Lock(Queue())
     /// The nanoseconds between attempts to write a required group.
     private let retryDelay: Int64
 
-    private final class Tables: @unchecked Sendable {
-        // Unchecked: the journal's initialiser creates it, and afterwards only the journal's thread uses it.
+    private struct Tables {
         let database: Database
         var isDirty = false
-        init(_ database: Database) { self.database = database }
     }
 
     /// Opens or creates the journal of a folder. One of an earlier version is migrated in one transaction. A damaged
@@ -63,7 +61,7 @@ final class SQLiteJournal: Journal {
         do throws(DatabaseFailure) {
             let database: Database
             (database, found) = if let opened { opened } else { try Self.open(path, schema) }
-            tables = Tables(database)
+            tables = Lock(Tables(database: database))
         } catch { throw .failed("\(error)") }
         content = Lock(found)
         self.problem = problem
@@ -138,9 +136,10 @@ final class SQLiteJournal: Journal {
     /// - Returns: the groups to retry; `nil` if all were written or dropped.
     private func commit(_ groups: [Group]) -> [Group]? {
         do throws(DatabaseFailure) {
-            try tables.database.transaction { () throws(DatabaseFailure) in
-                for group in groups {
-                    for change in group.changes { try JournalTables.apply(change, tables.database) }
+            try tables.withLock { tables throws(DatabaseFailure) in
+                let database = tables.database
+                try database.transaction { () throws(DatabaseFailure) in
+                    for group in groups { for change in group.changes { try JournalTables.apply(change, database) } }
                 }
             }
         } catch {
@@ -151,19 +150,24 @@ final class SQLiteJournal: Journal {
             guard !kept.isEmpty else { return nil }
             return dropped.isEmpty ? kept : commit(kept)
         }
-        if groups.contains(where: { $0.changes.contains { if case .removeSecrets = $0 { true } else { false } } }) {
-            tables.isDirty = true
+        let removesSecrets = groups.contains { group in
+            group.changes.contains { if case .removeSecrets = $0 { true } else { false } }
         }
-        tables.database.checkpointIfLong()
+        tables.withLock { tables in
+            tables.isDirty = tables.isDirty || removesSecrets
+            tables.database.checkpointIfLong()
+        }
         for group in groups { group.done(nil) }
         return nil
     }
 
     /// Empties the log, which still contains removed secrets.
     private func cleanUp() {
-        guard tables.isDirty else { return }
-        tables.isDirty = false
-        try? tables.database.checkpoint()
+        tables.withLock { tables in
+            guard tables.isDirty else { return }
+            tables.isDirty = false
+            try? tables.database.checkpoint()
+        }
     }
 
     func finish() {

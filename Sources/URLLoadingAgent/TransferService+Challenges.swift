@@ -73,10 +73,7 @@ extension TransferService {
         for transfer in transfers where transfer.identifier == name {
             let id = transfer.id
             guard case .parked = transfer.state.phase else { continue }
-            if !transfer.state.isPaused {
-                owners[name]?.unpark.insert(id)
-                owners[name]?.isBehind = true
-            }
+            if !transfer.state.isPaused { owners[name]?.visit.unpark(id) }
             input(.answered, to: id)
         }
         schedule()

@@ -75,7 +75,7 @@ extension TransferService {
     ) {
         switch incoming.message {
         case .submit(let submission):
-            submit(submission, name, incoming.files, inBackground: owners[name]?.isInBackground == true, reply)
+            submit(submission, name, incoming.files, inBackground: owners[name]?.visit.isInBackground == true, reply)
         case .list(let number): reply(page(name, after: number))
         case .command(let command): carryOut(command, name, reply)
         case .listen: listen(name, client, reply)
@@ -126,14 +126,13 @@ extension TransferService {
             (owner.session, owner.isRecorded) = (nil, false)
         }
         (owner.settings, owner.secrets, owner.client) = (settings, secrets, client)
-        (owner.isListening, owner.unsent, owner.missed, owner.unpark) = (false, [], [], [])
-        owner.isBehind = false
+        owner.visit = ProgramVisit()
         owner.attachments += 1
         if attachment.answers { client.noteAnswers() }
         owners[name] = owner
         if attachment.answers { unpark(name) }
-        let isBehind = owners[name]?.isBehind == true || events.values.contains { $0.identifier == name }
-        owners[name]?.isInBackground = attachment.wasWoken && isBehind
+        let isBehind = owners[name]?.visit.isBehind == true || events.values.contains { $0.identifier == name }
+        owners[name]?.visit.isInBackground = attachment.wasWoken && isBehind
         // A program that reconnects while the disk is full changes nothing.
         if owner.isRecorded { return reply(.done) }
         let changes: [JournalChange] = [
@@ -157,8 +156,7 @@ extension TransferService {
     func detach(_ name: String) {
         owners[name]?.client = nil
         withdrawChallenges(of: name)
-        owners[name]?.missed = []
-        owners[name]?.unsent = []
+        owners[name]?.visit = ProgramVisit()
         // Without transfers there is nothing to remember for the identifier.
         if !transfers.contains(where: { $0.identifier == name }) {
             owners[name] = nil
@@ -340,24 +338,21 @@ extension TransferService {
     private func listen(_ name: String, _ client: AgentClient, _ reply: @Sendable (AgentMessage) -> Void) {
         reply(.done)
         let missed = events.values.filter { $0.identifier == name }.map(\.sequence).sorted()
-        owners[name]?.missed = Set(missed)
-        if !missed.isEmpty { owners[name]?.isBehind = true }
-        owners[name]?.isListening = true
-        owners[name]?.unsent = missed[...]
+        owners[name]?.visit.listen(missed)
         sendEvents(name)
         // The challenges that had waited are answered already.
-        if owners[name]?.catchUp() == true { client.channel.send(.finishedEvents) }
+        if owners[name]?.visit.handled() == true { client.channel.send(.finishedEvents) }
     }
 
     /// Sends the events of an identifier as fast as its program reads them.
     func sendEvents(_ name: String) {
-        guard let owner = owners[name], let client = owner.client, owner.isListening, !owner.isSending else { return }
-        while !client.channel.isBusy, let sequence = owners[name]?.unsent.popFirst() {
+        guard let owner = owners[name], let client = owner.client, !owner.isSending else { return }
+        while !client.channel.isBusy, let sequence = owners[name]?.visit.takeUnsent() {
             guard let event = events[sequence], let transfer = transfers[event.transfer] else { continue }
             let record = TransferCoding.encode(transfer.record)
             client.channel.send(.event(.init(sequence: sequence, record: record)))
         }
-        guard owners[name]?.unsent.isEmpty == false else { return }
+        guard owners[name]?.visit.hasUnsent == true else { return }
         owners[name]?.isSending = true
         Task {
             try? await Poller.shared.sleep(until: Poller.now() + 2_000_000, .never)
@@ -379,8 +374,7 @@ extension TransferService {
             changes += [.removeTransfer(id: transfer.id), .removeSecrets(owner: "transfer " + transfer.id)]
         }
         let client = owners[name]?.client
-        owners[name]?.missed.remove(sequence)
-        let isLast = owners[name]?.catchUp() == true
+        let isLast = owners[name]?.visit.handled(event: sequence) == true
         let spool = spool
         save(changes) {
             // The files are removed once the journal no longer refers to them.
@@ -393,8 +387,7 @@ extension TransferService {
 
     /// The attempt of a transfer that waited for its program has got past its challenges, or has ended.
     func caughtUp(_ id: String) {
-        guard let name = transfers[id]?.identifier else { return }
-        owners[name]?.unpark.remove(id)
-        if owners[name]?.catchUp() == true { owners[name]?.client?.channel.send(.finishedEvents) }
+        guard let name = transfers[id]?.identifier, owners[name]?.visit.handled(transfer: id) == true else { return }
+        owners[name]?.client?.channel.send(.finishedEvents)
     }
 }

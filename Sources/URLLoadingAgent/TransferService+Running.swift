@@ -347,10 +347,8 @@ extension TransferService {
         unannounced.removeFirst(ready.count)
         for event in ready {
             events[event.sequence] = event
-            if owners[event.identifier]?.isListening == true {
-                owners[event.identifier]?.unsent.append(event.sequence)
-                sendEvents(event.identifier)
-            }
+            owners[event.identifier]?.visit.add(event.sequence)
+            sendEvents(event.identifier)
         }
         schedule()
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: the agent of background transfers (26 files: journal, plans, service, one attempt)
+// Room: the agent of background transfers (27 files: journal, plans, service, one attempt)
 
 // The agent's state and its actions: one actor, whose changes are queued for the journal in the order in which they are
 // made.
@@ -20,31 +20,13 @@ actor TransferService {
         /// The session that loads its transfers; created with the first of them.
         var session: Session?
         var client: AgentClient?
+        /// Of the client; a new one without.
+        var visit = ProgramVisit()
         var wakes = WakePlan()
-        /// Events that existed when the program asked for them, and are not acknowledged yet.
-        var missed: Set<Int64> = []
-        /// Events that the program has asked for and that its connection has no room for yet, in order.
-        var unsent: ArraySlice<Int64> = []
-        /// Transfers that waited for the program when it attached, and whose attempts have not got past their
-        /// challenges yet.
-        var unpark: Set<String> = []
-        /// Whether the program was started for events or challenges, and has not handled all that had waited: what it
-        /// submits meanwhile is discretionary.
-        var isInBackground = false
         /// The number of programs that have attached.
         var attachments = 0
-        var isListening = false
+        /// Whether a task is about to send more events.
         var isSending = false
-
-        /// Whether events or challenges had waited for the program, and it was not told yet that there are no more.
-        var isBehind = false
-
-        /// Whether the program, which listens, has just handled the last event or challenge that had waited for it.
-        mutating func catchUp() -> Bool {
-            guard isBehind, isListening, missed.isEmpty, unpark.isEmpty else { return false }
-            (isBehind, isInBackground) = (false, false)
-            return true
-        }
     }
 
     let journal: any Journal

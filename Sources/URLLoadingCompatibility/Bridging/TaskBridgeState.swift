@@ -95,8 +95,9 @@ extension TaskBridge {
     }
 
     /// The data of a task before its last call. An object, because reading a part of an optional value copies all of
-    /// it; used under the lock of the state that holds it.
+    /// it.
     final class Active: @unchecked Sendable {
+        // Unchecked: used under the lock of the state that holds it.
         /// The receiver of the result, removed by the last call.
         var handler: Handler?
         var origin = Origin.request

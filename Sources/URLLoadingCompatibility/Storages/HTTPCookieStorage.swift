@@ -23,6 +23,7 @@ extension NSNotification.Name {
 /// A view of the core's `CookieStore`, which implements RFC 6265bis and the storage: ``shared`` is
 /// `CookieStore.shared`, of this user and program. All members may be used from any thread.
 open class HTTPCookieStorage: NSObject, @unchecked Sendable {
+    // Unchecked: no open class can be checked; its properties are immutable or under a lock.
     private static let standard = HTTPCookieStorage(.shared)
     private static let groups = Lock<[String: HTTPCookieStorage]>([:])
     private static let poster = DispatchQueue(label: "HTTPCookieStorage")

@@ -30,6 +30,7 @@ package struct Lock<State>: ~Copyable {
     }
 }
 
+// Unchecked: `withLock` is the only access to the storage.
 extension Lock: @unchecked Sendable {}
 #else
 package import Synchronization

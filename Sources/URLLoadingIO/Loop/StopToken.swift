@@ -8,6 +8,7 @@ package import Synchronization
 
 /// Open, so that `LoadHandle` in URLLoading can add the session's state of a load.
 open class StopToken: @unchecked Sendable {
+    // Unchecked: no open class can be checked; its properties are atomics or under a lock.
     private let reason = Atomic<UInt8>(0)
     /// The reason of a stop that came after an idle stop; it takes effect if the idle stop is forgiven.
     private let laterReason = Atomic<UInt8>(0)

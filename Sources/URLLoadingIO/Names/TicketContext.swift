@@ -5,13 +5,13 @@
 import Synchronization
 
 /// A Kerberos credential acquired with a user's password and held in memory only.
-package final class TicketCredential: @unchecked Sendable {
-    // Unchecked: mutable state is accessed under the lock.
+package final class TicketCredential: Sendable {
     private let library: TicketLibrary
     private let user: String
     private let password: String
     private let lock = Lock<Void>(())
-    private var handle: OpaquePointer?
+    // Unsafe: accessed under the lock.
+    nonisolated(unsafe) private var handle: OpaquePointer?
 
     init(_ library: TicketLibrary, _ user: String, _ password: String) {
         self.library = library

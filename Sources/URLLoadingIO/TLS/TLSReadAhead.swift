@@ -51,9 +51,9 @@ struct TLSReadAhead {
 }
 
 /// A buffer that connections share: few serve many, and these few stay in the processor's caches.
-final class TLSReadBuffer: @unchecked Sendable {
-    // Unchecked: the bytes are accessed only by the connection that has taken the buffer.
-    let bytes: UnsafeMutableRawBufferPointer
+final class TLSReadBuffer: Sendable {
+    // Unsafe: the bytes are accessed only by the connection that has taken the buffer.
+    nonisolated(unsafe) let bytes: UnsafeMutableRawBufferPointer
 
     /// For small responses; and for bodies, of which one call can read seven records of 16 KB.
     private static let (small, large) = (16 * 1024, 128 * 1024)

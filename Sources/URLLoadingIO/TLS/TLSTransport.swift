@@ -16,18 +16,18 @@ import URLLoadingCSystem
 package final class TLSTransport: Transport, @unchecked Sendable {
     // Unchecked: `ssl`, `link` and the properties after them are accessed only under `lock`. One task may read while
     // another writes, which an SSL object does not support by itself.
-    private let lock = Lock<Void>(())
-    private let ssl: OpaquePointer
-    private let link: TLSLink
-    private let side: Side
-    private var agreed: TLSNegotiated?
+    let lock = Lock<Void>(())
+    let ssl: OpaquePointer
+    let link: TLSLink
+    let side: Side
+    private(set) var agreed: TLSNegotiated?
     /// An error found after a read had already moved bytes; thrown by the next read.
     private var deferred: IOFailure?
     /// No close_notify is sent after a failure, or between the halves of a blocked write.
     private var isBroken = false
     private var hasPartialWrite = false
     private var isGoodbyeBlocked = false
-    private var isClosed = false
+    private(set) var isClosed = false
     private var turns = TLSWaitingGates()
     /// True if the server was told in the handshake that it may request a client certificate later. If not, no read has
     /// to check for such a request, which would take the lock.
@@ -39,7 +39,7 @@ package final class TLSTransport: Transport, @unchecked Sendable {
     package let concessions: TLSConcessions?
     let limits: TLSLimits?
 
-    private enum Side {
+    enum Side {
         case client(TLSContext, TLSPeer, TLSSessionCache.Key, offersSession: Bool)
         case server(TLSServerContext)
 
@@ -405,41 +405,6 @@ package final class TLSTransport: Transport, @unchecked Sendable {
 
     /// The negotiated parameters; `nil` before the end of the handshake.
     package var negotiated: TLSNegotiated? { lock.withLock { _ in agreed } }
-
-    /// Returns whether the peer's verified certificate also covers this name: no decision is needed, and pins and
-    /// client certificate are the same for both names. Allows HTTP/2 connections to be shared.
-    package func covers(_ name: TLSPeerName) -> Bool {
-        guard case .client(let context, _, _, _) = side, context.configuration.verification == .full, name.isUsable,
-            let check = link.check, !check.asks, check.pins == context.configuration.pins(for: name),
-            context.configuration.identity(for: name) == link.giving?.proposed,
-            context.configuration.concessions(to: name) == concessions
-        else { return false }
-        return lock.withLock { _ in
-            guard agreed != nil, !isClosed, let certificate = SSL_get0_peer_certificate(ssl) else { return false }
-            return TLSVerification.matches(certificate, name)
-        }
-    }
-
-    /// The certificates that the peer presented, its own first, in DER; for clients.
-    package var peerChain: [[UInt8]] { lock.withLock { _ in PEM.der(stack: SSL_get_peer_cert_chain(ssl)) } }
-
     /// See `peerDigest`.
     let knownDigest = Lock<String?>(nil)
-    func certificateDigest() -> String? {
-        let der: [UInt8]? = lock.withLock { _ in
-            guard agreed != nil, !isClosed, let certificate = SSL_get0_peer_certificate(ssl) else { return nil }
-            return PEM.der(certificate)
-        }
-        return der.map { Digest.hex($0) }
-    }
-
-    package var remoteAddress: SocketAddress? { link.inner.remoteAddress }
-    package var localAddress: SocketAddress? { link.inner.localAddress }
-
-    package var description: String {
-        let negotiated = negotiated
-        let version = negotiated.map { "tls" + $0.version.name.dropFirst(4) } ?? "tls"
-        let name = side.name?.description ?? negotiated?.serverName ?? "server"
-        return "\(version)(\(name)) over \(link.inner.description)"
-    }
 }

@@ -37,6 +37,27 @@ import URLLoadingWire
         }
     }
 
+    @Test("the wire tap is told of a violation once, although those of an interim head count for the final one too")
+    func toldOnce() async throws {
+        let told = Lock<[WireViolation.Code]>([])
+        let interim = "HTTP/1.1 103 Early Hints\nLink: </a>\n\n"
+        try await withHTTPTestServer { origin in
+            origin.route("/") { _ in
+                .raw([.bytes(Array((interim + interim).utf8)), .bytes(Array(Self.lineFeeds.utf8))])
+            }
+            let configuration = Configuration.ephemeral.with {
+                $0.wireTap = {
+                    if case .tolerated(let violation, _) = $0 { told.withLock { $0.append(violation.code) } }
+                }
+            }
+            try await withSession(configuration) { session in
+                let (_, response) = try await session.data(from: origin.url())
+                #expect(response.http?.violations.map(\.code) == [.bareLineFeed])
+            }
+        }
+        #expect(told.withLock(\.self) == [.bareLineFeed])
+    }
+
     @Test("by the strict setting the load fails as before") func strict() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .raw([.bytes(Array(Self.lineFeeds.utf8))]) }

@@ -21,6 +21,8 @@ struct HTTP1Sending {
     var length: Int64?
     /// The body waits for a 100 (RFC 9110 §10.1.1).
     var expectsContinue = false
+    /// What a write that the socket has refused waits for.
+    var blockedOn = PollSlot.Interest.write
     /// The transport cannot send files directly: they are read into memory.
     var copiesFiles = false
 
@@ -71,17 +73,13 @@ extension HTTP1Connection {
     }
 
     private func begin(written request: PreparedRequest, _ client: any ConnectionClient) throws(LoadError) -> Bool {
-        exchanges += 1
+        do throws(WireViolation) { try state.begin() } catch { throw LoadError(error, .sending) }
         endGathering()
-        hasReceived = false
-        phase = .waiting
-        answer = nil
         sending.end()
         sending.length = request.body.map(\.length) ?? 0
         sending.isChunked = request.framing == .chunked
         traffic = HTTP1Traffic()
         try write { codec, output throws(WireViolation) in
-            if exchanges > 1 { try codec.startNextExchange() }
             let (method, target) = (request.request.method, request.destination.target)
             switch request.fields {
             case .defaults(let fields) where !request.isForwarded:
@@ -114,10 +112,10 @@ extension HTTP1Connection {
     /// Sends until the request is complete, or the peer has begun to respond.
     func send(_ client: any ConnectionClient) async throws(LoadError) {
         if sending.expectsContinue, try await !mayContinue(client) { return cut() }
-        while sending.isUnfinished, answer == nil { try await continueSending(client) }
+        while sending.isUnfinished, !state.hasFinalHead { try await continueSending(client) }
         // A server that rejects the request does not need the rest of the body (RFC 9110 §15); one that accepts may
         // respond while it reads.
-        if let answer, answer.status.kind != .successful { cut() }
+        if let status = state.earlyStatus, status.kind != .successful { cut() }
     }
 
     /// Sends as much as possible, then waits until more can be sent.
@@ -127,7 +125,7 @@ extension HTTP1Connection {
     {
         if client.isSuspended { await pause(client) }
         if let reason = client.stopReason {
-            throw LoadError(reason, phase: phase == .receiving ? .receiving : .sending)
+            throw LoadError(reason, phase: state.phase == .receiving ? .receiving : .sending)
         }
         let step = try step(client)
         sending.writtenSinceWait = 0
@@ -157,7 +155,7 @@ extension HTTP1Connection {
     }
 
     private func cut() {
-        isCut = true
+        state.endUse()
         sending.end()
     }
 
@@ -165,7 +163,7 @@ extension HTTP1Connection {
     private func listen(_ client: any ConnectionClient) throws(LoadError) -> Bool {
         transport.slot.wakeWriterForReads(true)
         guard transport.hasPendingInput(askingKernel: false) else { return true }
-        if phase != .receiving, answer == nil, try !hasAnswer(client) { return true }
+        if !state.hasFinalHead, try !hasAnswer(client) { return true }
         transport.slot.wakeWriterForReads(false)
         return false
     }
@@ -214,7 +212,7 @@ extension HTTP1Connection {
             }
             switch try sending.body?.nextPart() {
             case nil:
-                if let record, !isCut, !record.has(.requestEnd) { record.mark(.requestEnd) }
+                if let record, state.use != .last, !record.has(.requestEnd) { record.mark(.requestEnd) }
                 return .proceed
             // Not at the end of the body, which a complete response would turn into a request that was cut short.
             case .bytes where isTurnOver, .file where isTurnOver: return .yields
@@ -231,7 +229,7 @@ extension HTTP1Connection {
         return .proceed
     }
 
-    private var blocked: Step { .blocked(blockedOnWrite) }
+    private var blocked: Step { .blocked(sending.blockedOn) }
 
     private func writeFramed() -> Result<Progress, IOFailure> {
         let count = sending.framed
@@ -286,7 +284,9 @@ extension HTTP1Connection {
     private func write(
         _ change: (inout HTTP1Codec, inout [UInt8]) throws(WireViolation) -> Void
     ) throws(LoadError) {
-        do throws(WireViolation) { try change(&codec, &sending.output) } catch { throw LoadError(error, .sending) }
+        do throws(WireViolation) { try change(&state.codec, &sending.output) } catch {
+            throw LoadError(error, .sending)
+        }
     }
 
     /// Writes `output`; returns the event to wait for if the socket would block.
@@ -295,7 +295,7 @@ extension HTTP1Connection {
             let outcome = sending.output.withUnsafeBytes {
                 write(UnsafeRawBufferPointer(rebasing: $0[sending.outputSent...]))
             }
-            guard try sent(outcome, client, isBody: false, { $0.outputSent += $1 }) else { return blockedOnWrite }
+            guard try sent(outcome, client, isBody: false, { $0.outputSent += $1 }) else { return sending.blockedOn }
         }
         guard !sending.output.isEmpty else { return nil }
         sending.output.removeAll(keepingCapacity: true)
@@ -341,13 +341,12 @@ extension HTTP1Connection {
             }
             return true
         case .success(.blocked(let interest)):
-            blockedOnWrite = interest
+            sending.blockedOn = interest
             return false
         case .success(.end): throw LoadError(.connectionLost, phase: .sending, party: .remote)
         case .failure(let failure):
             // A peer that rejects the rest of a body may have sent its response before it closed the connection.
-            let hasBegun = phase == .receiving || answer != nil
-            if !hasBegun, try !hasAnswer(client, despite: LoadError(failure)) { throw LoadError(failure) }
+            if !state.hasFinalHead, try !hasAnswer(client, despite: LoadError(failure)) { throw LoadError(failure) }
             cut()
             return true
         }

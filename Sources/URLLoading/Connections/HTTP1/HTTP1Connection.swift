@@ -2,7 +2,7 @@
 
 // Room: one HTTP/1.1 connection
 
-// One HTTP/1.1 connection: a codec and a transport. It has one owner at a time and no lock; it knows neither sessions
+// One HTTP/1.1 connection: a state and a transport. It has one owner at a time and no lock; it knows neither sessions
 // nor redirects. Bytes are read into a buffer that the delivered chunks refer to, so nothing is copied between the
 // socket and the caller.
 
@@ -25,27 +25,19 @@ final class HTTP1Connection: @unchecked Sendable {
     #if !DEBUG
     @exclusivity(unchecked)
     #endif
-    var codec: HTTP1Codec
+    var state: HTTP1State
     let tap: (@Sendable (WireTapEvent) -> Void)?
 
-    /// Bytes that were received and not consumed: the range `unread` of `storage`.
-    private var storage: ChunkStorage?
-    private var unread = 0..<0
-    private var sawEnd = false
-    /// The next buffer's size: it grows while reads fill what they are given.
-    private var capacity = HTTP1Connection.smallestBuffer
+    #if !DEBUG
+    @exclusivity(unchecked)
+    #endif
+    private var input: ReceiveBuffer
     /// The request being sent; see `HTTP1Connection+Sending`.
     #if !DEBUG
     @exclusivity(unchecked)
     #endif
     var sending = HTTP1Sending()
 
-    /// A response ended before its request was sent completely. The connection cannot be reused, because the server
-    /// would read the next request as the missing rest.
-    var isCut = false
-
-    /// The route's login has authenticated the connection.
-    var isOpened = false
     /// The Digest proof of the last request to the proxy, which the proxy may answer with its own.
     var proxyProof: DigestProof?
 
@@ -55,16 +47,6 @@ final class HTTP1Connection: @unchecked Sendable {
     var record: TransactionRecord?
     private(set) lazy var facts = ConnectionFacts(transport, identifier)
 
-    /// The number of exchanges begun.
-    var exchanges = 0
-    /// Whether anything was received in the current exchange.
-    var hasReceived = false
-
-    /// Fits heads and small bodies; for large ones the buffer grows to the largest size within two reads.
-    private static let smallestBuffer = ReadBuffers.small.size
-    /// Over TLS 512 KiB gain nothing, and other loads of the same thread wait longer for a read to end.
-    private var largestBuffer: Int { (secure == nil ? 512 : 256) * 1024 }
-
     init(_ transport: any Transport, _ route: Route, _ identifier: Int, _ configuration: Configuration) {
         self.transport = transport
         slot = transport.slot
@@ -73,9 +55,13 @@ final class HTTP1Connection: @unchecked Sendable {
         forwarder = route.forwarder
         isForwarded = forwarder != nil
         self.identifier = identifier
-        codec = HTTP1Codec(
-            role: .client, limits: HTTP1Limits(configuration.limits), isTolerant: configuration.strictness == .tolerant,
-            sendsOldVersion: configuration.requestVersion < .http11)
+        // Over TLS 512 KiB gain nothing, and other loads of the same thread wait longer for a read to end.
+        input = ReceiveBuffer(largest: (secure == nil ? 512 : 256) * 1024)
+        state = HTTP1State(
+            HTTP1Codec(
+                role: .client, limits: HTTP1Limits(configuration.limits),
+                isTolerant: configuration.strictness == .tolerant,
+                sendsOldVersion: configuration.requestVersion < .http11))
         tap = configuration.wireTap
         expectContinueTimeout = configuration.timeouts.expectContinue
     }
@@ -86,59 +72,40 @@ final class HTTP1Connection: @unchecked Sendable {
     }
 
     /// The length of the body in bytes; zero without a body, nil if unknown.
-    var expectedLength: Int64? { codec.isReceiveComplete ? 0 : codec.remainingLength }
+    var expectedLength: Int64? { state.codec.isReceiveComplete ? 0 : state.codec.remainingLength }
 
     /// Whether nothing, neither bytes nor an end, follows the last response. Such bytes would be taken for the next
     /// response. The poller may not have reported them yet, so each call asks the kernel.
-    var isClean: Bool { unread.isEmpty && !transport.hasPendingInput(askingKernel: true) }
+    var isClean: Bool { input.unread.isEmpty && !transport.hasPendingInput(askingKernel: true) }
     /// Whether the protocol allows another exchange.
-    var isReusable: Bool { codec.reuse == .yes && unread.isEmpty && !sawEnd && !isCut }
+    var isReusable: Bool { state.codec.reuse == .yes && state.allowsNext && input.unread.isEmpty }
 
     /// Prepares the connection for being idle, and releases memory.
     func releaseBuffers() {
         endGathering()
-        sending.releaseBuffer(keeping: Self.smallestBuffer)
-        capacity = Self.smallestBuffer
-        guard unread.isEmpty else { return }
-        if isKnownUniquelyReferenced(&storage), let storage { ReadBuffers.small.giveBack(storage) }
-        // Offsets into the released buffer have no meaning in the next one.
-        (storage, unread) = (nil, 0..<0)
+        sending.releaseBuffer(keeping: ReceiveBuffer.smallest)
+        input.release()
     }
 
     /// Returns the bytes that were received and not consumed, for the new owner of the transport.
     func takeUnread() -> Chunk? {
         endGathering()
-        defer { (storage, unread) = (nil, 0..<0) }
-        guard let storage, !unread.isEmpty else { return nil }
-        return Chunk(storage: storage, range: unread)
+        return input.takeUnread()
     }
 
     // MARK: Receiving
-
-    /// The phase to report for a receive failure: `waiting` before the head of the response, `receiving` after it.
-    var phase = LoadError.Phase.waiting
-
-    /// A final response that came while the request was still being sent.
-    var answer: HTTP1ResponseHead?
 
     /// The head of the final response; nil if more must be read.
     /// - Parameter acceptsUpgrade: whether a 101 is a final response (RFC 9110 §15.2.2).
     func bufferedResponse(
         _ client: any ConnectionClient, acceptsUpgrade: @autoclosure () -> Bool
     ) throws(LoadError) -> HTTP1ResponseHead? {
-        if let answer {
-            phase = .receiving
-            return answer
-        }
+        if let head = state.takeEarly() { return head }
         while true {
             switch try next() {
-            case .response(let head)?:
-                phase = .receiving
-                return head
+            case .response(let head)?: return head
             case .informational(let head)?: client.receivedInterim(head)
-            case .upgraded(let head)? where acceptsUpgrade():
-                phase = .receiving
-                return head
+            case .upgraded(let head)? where acceptsUpgrade(): return head
             case .data?, .end?, .request?, .upgraded?:
                 throw LoadError(.unexpectedUpgrade, phase: .waiting, party: .remote)
             case nil: return nil
@@ -148,46 +115,32 @@ final class HTTP1Connection: @unchecked Sendable {
 
     /// The next piece of the body that has been received; `nil` if more must be read.
     func bufferedData() throws(LoadError) -> BodyPiece? {
-        let base = unread.lowerBound
+        let base = input.unread.lowerBound
         switch try next() {
-        case .data(let range)?:
-            guard let storage else { return nil }
-            return .chunk(Chunk(storage: storage, range: base + range.lowerBound..<base + range.upperBound))
-        case .end(let trailers)?:
-            self.trailers = trailers
-            return .end
+        case .data(let range)?: return input.chunk(range, at: base).map { .chunk($0) }
+        case .end?: return .end
         case .request?, .informational?, .response?, .upgraded?:
             throw LoadError(.notHTTP, phase: .receiving, party: .remote)
         case nil: return nil
         }
     }
 
-    /// The fields after a chunked body, once it has ended.
-    private(set) var trailers = Headers()
-
+    /// Whether the final response has come while the request is being sent.
     func hasAnswer(_ client: any ConnectionClient) throws(LoadError) -> Bool {
-        while true {
-            switch try next() {
-            case .response(let head)?:
-                answer = head
-                return true
-            case .informational(let head)?: client.receivedInterim(head)
-            case .some: throw LoadError(.unexpectedUpgrade, phase: .sending, party: .remote)
-            case nil: if try !read() { return false }
-            }
-        }
+        try hasContinue(client, isAwaited: false) == false
     }
 
-    /// Whether the body may be sent: true after a 100, false after a final response; `nil` before either.
-    func hasContinue(_ client: any ConnectionClient) throws(LoadError) -> Bool? {
+    /// Whether the body may be sent: true after a 100 that is awaited, false after a final response; `nil` before
+    /// either.
+    func hasContinue(_ client: any ConnectionClient, isAwaited: Bool = true) throws(LoadError) -> Bool? {
         while true {
             switch try next() {
             case .response(let head)?:
-                answer = head
+                state.holdEarly(head)
                 return false
             case .informational(let head)?:
                 client.receivedInterim(head)
-                if head.status == .continue { return true }
+                if isAwaited, head.status == .continue { return true }
             case .some: throw LoadError(.unexpectedUpgrade, phase: .sending, party: .remote)
             case nil: if try !read() { return nil }
             }
@@ -197,46 +150,35 @@ final class HTTP1Connection: @unchecked Sendable {
     private func next() throws(LoadError) -> HTTP1Event? {
         let event = try nextEvent()
         switch event {
-        case .response(let head)?:
-            traffic.isInBody = true
-            tap(head.violations)
+        case .response(let head)?: if tap != nil { report(head) }
         case .informational(let head)?:
-            tap(head.violations)
+            if tap != nil { report(head) }
             record?.clear(.responseStart)
-            if !unread.isEmpty { record?.mark(.responseStart) }
+            if !input.unread.isEmpty { record?.mark(.responseStart) }
         default: break
         }
         return event
     }
 
-    private func tap(_ violations: WireViolations) {
-        for violation in violations.all { tap?(.tolerated(violation, connection: identifier)) }
+    private func report(_ head: HTTP1ResponseHead) {
+        for violation in state.unreported(in: head) { tap?(.tolerated(violation, connection: identifier)) }
     }
 
     private func nextEvent() throws(LoadError) -> HTTP1Event? {
-        do throws(WireViolation) {
-            var consumed = 0
-            defer {
-                unread = unread.lowerBound + consumed..<unread.upperBound
-                traffic.consume(consumed)
-            }
-            let bytes = storage?.bytes(unread) ?? UnsafeRawBufferPointer(start: nil, count: 0)
-            if let event = try codec.next(bytes, consumed: &consumed) { return event }
-            guard sawEnd else { return nil }
-            if hasReceived { return try codec.receiveEnd() }
-        } catch {
-            throw LoadError(error, phase)
+        var consumed = 0
+        let isInBody = state.hasFinalHead
+        defer {
+            input.consume(consumed)
+            traffic.consume(consumed, isInBody: isInBody)
         }
-        throw LoadError(.connectionLost, phase: .waiting, party: .remote, detail: "closed without an answer")
+        return try state.next(input.bytes, consumed: &consumed)
     }
 
     /// Waits until something is received, and continues to send the request meanwhile.
     /// - Parameter most: the most bytes to read.
+    @inline(never)
     func fill(_ client: any ConnectionClient, atMost most: Int = .max) async throws(LoadError) {
-        // A response takes time: an immediate read would find nothing and cost a system call.
-        // The same holds after a read that left nothing, while data gathers.
-        var interest: PollSlot.Interest? = nil
-        if !hasReceived || gathering.mark > 1, !transport.mayHoldMore { interest = .read }
+        var interest = firstInterest
         while true {
             // The only wait of most loads: it is here, because each function on the way to it would hold a frame.
             if let interest, mustPark(interest, isOffActors: Self.hasNoActor()) {
@@ -252,9 +194,14 @@ final class HTTP1Connection: @unchecked Sendable {
         }
     }
 
+    /// What is waited for before the first read; nil for nothing. Apart from `fill`, whose frame a waiting load holds.
+    private var firstInterest: PollSlot.Interest? {
+        state.waitsFirst(isGathering: gathering.mark > 1) && !transport.mayHoldMore ? .read : nil
+    }
+
     @inline(never)
     private func readOrStop(_ client: any ConnectionClient, atMost most: Int) throws(LoadError) -> Bool {
-        if let reason = client.stopReason { throw LoadError(reason, phase: phase) }
+        if let reason = client.stopReason { throw LoadError(reason, phase: state.phase) }
         return try read(atMost: most)
     }
 
@@ -300,7 +247,9 @@ final class HTTP1Connection: @unchecked Sendable {
 
     /// Reads the available bytes; `false` if there are none, or if the request must be sent first.
     func fillNow(_ client: any ConnectionClient) throws(LoadError) -> Bool {
-        guard !sawEnd, !client.isSuspended, client.stopReason == nil, !sending.isUnfinished else { return false }
+        guard !state.isInputOver, !client.isSuspended, client.stopReason == nil, !sending.isUnfinished else {
+            return false
+        }
         return try read()
     }
 
@@ -331,14 +280,13 @@ final class HTTP1Connection: @unchecked Sendable {
     }
     let secure: TLSTransport?
     private var blockedOn = PollSlot.Interest.read
-    var blockedOnWrite = PollSlot.Interest.write
     /// The longest wait for a 100 (Continue).
     let expectContinueTimeout: Duration
 
     /// Reads once; returns false if nothing is available.
     @inline(never)
     private func read(atMost most: Int = .max) throws(LoadError) -> Bool {
-        var room = makeRoom()
+        var room = input.makeRoom()
         if room.count > most { room = UnsafeMutableRawBufferPointer(rebasing: room[..<max(1, most)]) }
         let progress: Progress
         do throws(IOFailure) { progress = try transport.read(into: room) } catch {
@@ -348,40 +296,37 @@ final class HTTP1Connection: @unchecked Sendable {
         }
         switch progress {
         case .moved(let count):
-            hasReceived = true
+            state.received()
             if let record, !record.has(.responseStart) { record.mark(.responseStart) }
             receivedSinceWait += count
-            unread = unread.lowerBound..<unread.upperBound + count
-            if count == room.count, count < most { capacity = min(capacity * 4, largestBuffer) }
-            let left = codec.remainingLength.map { $0 - Int64(unread.count) }
-            gather { $0.read(count, left: left, now: Poller.now()) }
-            if let tap, let storage {
-                tap(
-                    .received(
-                        [UInt8](storage.bytes(unread.upperBound - count..<unread.upperBound)), connection: identifier))
-            }
+            input.received(count, grows: count == room.count && count < most)
+            gather { $0.read(count, left: unreadLength, now: Poller.now()) }
+            tap?(.received(input.last(count), connection: identifier))
             return true
         case .end:
-            sawEnd = true
+            state.receivedEnd()
             return true
         case .blocked(let interest):
             blockedOn = interest
-            let left = codec.remainingLength.map { $0 - Int64(unread.count) }
-            gather { $0.read(0, left: left, now: Poller.now()) }
+            gather { $0.read(0, left: unreadLength, now: Poller.now()) }
             return false
         }
     }
+
+    /// The bytes of the body that are still to be read; nil if unknown, or outside of a body.
+    private var unreadLength: Int64? { state.codec.remainingLength.map { $0 - Int64(input.unread.count) } }
 
     /// Throws the error of a failed read, unless it is an end without close_notify that is conceded: after a whole
     /// record of a body whose only end is that of the connection.
     @inline(never)
     private func judgeEnd(_ failure: IOFailure) throws(LoadError) {
-        guard case .tls(let tls) = failure.code, tls.kind == .truncated, codec.isCloseDelimited, let secure,
+        guard case .tls(let tls) = failure.code, tls.kind == .truncated, state.codec.isCloseDelimited, let secure,
             secure.hasEndedAfterRecord
-        else { throw LoadError(failure, phase) }
+        else { throw LoadError(failure, state.phase) }
         guard secure.concessions?.allowsMissingCloseNotify == true else {
             throw LoadError(
-                TLSFailure(.truncated, name: tls.name, detail: tls.detail, remedies: [.missingCloseNotify]), phase)
+                TLSFailure(.truncated, name: tls.name, detail: tls.detail, remedies: [.missingCloseNotify]),
+                state.phase)
         }
         record?.lacksCloseNotify = true
     }
@@ -400,35 +345,4 @@ final class HTTP1Connection: @unchecked Sendable {
 
     /// Without this, the next response would have to be as long as the mark.
     func endGathering() { gather { $0.end() } }
-
-    /// Returns room after the unread bytes. A buffer that a delivered chunk refers to is not reused; only unconsumed
-    /// bytes are copied.
-    /// Returns a buffer of this size; a smaller one if the large buffers of the process use up their memory. The
-    /// unread bytes fit.
-    private func buffer(capacity needed: Int) -> ChunkStorage {
-        if needed == Self.smallestBuffer { return ReadBuffers.small.take() }
-        if let large = MemoryBudget.reading.buffer(capacity: needed) { return large }
-        capacity = Self.smallestBuffer
-        let least = max(capacity, unread.count * 2)
-        return least == Self.smallestBuffer ? ReadBuffers.small.take() : ChunkStorage(capacity: least)
-    }
-
-    private func makeRoom() -> UnsafeMutableRawBufferPointer {
-        if isKnownUniquelyReferenced(&storage), let storage, storage.capacity >= capacity {
-            if unread.isEmpty { unread = 0..<0 }
-            if unread.upperBound < storage.capacity { return storage.room(from: unread.upperBound) }
-            if unread.lowerBound > 0 {
-                storage.base.copyMemory(from: storage.base + unread.lowerBound, byteCount: unread.count)
-                unread = 0..<unread.count
-                return storage.room(from: unread.upperBound)
-            }
-        }
-        // The codec bounds the unconsumed bytes, and thereby the size of this buffer.
-        let needed = max(capacity, unread.count * 2)
-        let new = buffer(capacity: needed)
-        if let storage { new.base.copyMemory(from: storage.base + unread.lowerBound, byteCount: unread.count) }
-        unread = 0..<unread.count
-        storage = new
-        return new.room(from: unread.upperBound)
-    }
 }

@@ -11,9 +11,9 @@
 import URLLoadingIO
 import URLLoadingWire
 
-/// Unchecked: the codec and the streams are accessed only under the connection's lock.
-struct HTTP2State: @unchecked Sendable {
-    let codec: HTTP2Codec
+struct HTTP2State: Sendable {
+    // Unsafe: accessed only under the connection's lock, as the whole state.
+    nonisolated(unsafe) let codec: HTTP2Codec
     let places: HTTP2StreamSlots
     private(set) var streams: [Int32: HTTP2Stream] = [:]
     var reading = Reading()

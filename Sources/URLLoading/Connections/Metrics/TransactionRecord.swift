@@ -164,13 +164,11 @@ struct HTTP1Traffic: Sendable {
     var content: Int64 = 0
     var receivedHead: Int64 = 0
     var receivedBody: Int64 = 0
-    /// True if the received bytes belong to the body.
-    var isInBody = false
 
     var sentHead: Int64 { min(sent, Int64(headSize)) }
     var sentBody: Int64 { sent - sentHead }
 
-    mutating func consume(_ count: Int) {
+    mutating func consume(_ count: Int, isInBody: Bool) {
         if isInBody { receivedBody += Int64(count) } else { receivedHead += Int64(count) }
     }
 }

@@ -11,8 +11,9 @@ import URLLoadingIO
 import URLLoadingWire
 
 struct PoolState<Connection: AnyObject & Sendable>: Sendable {
-    /// A load that waits for a connection. Accessed only under the pool's lock.
+    /// A load that waits for a connection.
     final class Waiter: @unchecked Sendable {
+        // Unchecked: accessed only under the pool's lock, except for the slot.
         enum Turn {
             case use(Connection)
             /// A slot is free: make a connection.

@@ -13,8 +13,9 @@
 import URLLoadingIO
 
 struct SharedState<Connection: AnyObject & Sendable>: Sendable {
-    /// A load that waits for a connection or for a slot. Accessed only under the pool's lock.
+    /// A load that waits for a connection or for a slot.
     final class Waiter: @unchecked Sendable {
+        // Unchecked: accessed only under the pool's lock, except for the slot.
         let slot: PollSlot
         let priority: UInt8
         /// The waiter was called: it asks again, before newer loads.

@@ -19,7 +19,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
     private(set) var head: HTTPHead?
     var status: Status? { head?.status }
     private(set) var expectedLength: Int64?
-    var trailers: Headers { body.hasEnded ? end ?? Headers() : Headers() }
+    var trailers: Headers { body.hasEnded ? received.trailers ?? Headers() : Headers() }
     /// The unsent part of the request; see `HTTP2Exchange+Sending`.
     var sending = HTTP2Sending()
 
@@ -33,21 +33,15 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
     let requestTime: Double
     private let wasUsed: Bool
 
-    // The body's chunks that were taken from the stream.
     #if !DEBUG
     @exclusivity(unchecked)
     #endif
-    private var chunks = ChunkQueue()
-    private var used = 0
-    private var answer: HTTP1ResponseHead?
-    private var end: Headers?
-    private var failure: HTTP2Failure?
-    private var hasReceivedHead = false
-    var traffic = HTTP1Traffic()
+    private var received = HTTP2Received()
+    private var traffic = HTTP1Traffic()
 
-    var phase = LoadError.Phase.sending
-    var answerStatus: Status? { answer?.status }
-    var hasFailed: Bool { failure != nil }
+    /// The phase of a failure.
+    var phase: LoadError.Phase { head != nil ? .receiving : isSending ? .sending : .waiting }
+    var hasFailed: Bool { received.failure != nil }
 
     /// - Parameter connection: a connection on which a stream is reserved for this exchange.
     init(
@@ -71,14 +65,14 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
     deinit { release() }
 
     var failedStale: Bool {
-        wasUsed && !hasReceivedHead && owner.stopReason == nil && failure?.isLostConnection == true
+        wasUsed && !received.hasBegun && owner.stopReason == nil && received.failure?.isLostConnection == true
     }
     var refusal: RetryPlan.Refusal? {
-        guard owner.stopReason == nil, failure?.isUnprocessed == true else { return nil }
+        guard owner.stopReason == nil, received.failure?.isUnprocessed == true else { return nil }
         return connection.hasResponded ? .amongResponses : .alone
     }
     func fallsBack() -> Bool {
-        guard case .reset(.http11Required)? = failure, owner.stopReason == nil else { return false }
+        guard case .reset(.http11Required)? = received.failure, owner.stopReason == nil else { return false }
         return owner.core.pool.speakHTTP1(route)
     }
     var isShared: Bool { true }
@@ -103,8 +97,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
         }
         if request.expectsContinue, try await !mayContinue() { cut() }
         while true {
-            if let answer { return try receive(answer, request) }
-            phase = isSending ? .sending : .waiting
+            if let answer = received.finalHead { return try receive(answer, request) }
             try await step()
         }
     }
@@ -139,7 +132,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
         do throws(LoadError) {
             try connection.begin(message, stream, hasBody: request.body != nil || opensTunnel)
         } catch {
-            if stream.number == 0, connection.isRetired { failure = .unprocessed }
+            if stream.number == 0, connection.isRetired { received.fail(.unprocessed) }
             throw error
         }
         owner.events?.hasStream(stream, on: connection)
@@ -162,13 +155,16 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
             .head("stream \(stream.number): \(line())", headers, isSent: isSent, connection: connection.identifier))
     }
 
-    private func tap(_ violations: WireViolations) {
-        for violation in violations.all { connection.tap?(.tolerated(violation, connection: connection.identifier)) }
+    private func tap(_ head: HTTP1ResponseHead) {
+        guard let tap = connection.tap else { return }
+        tapHead("HTTP/2 \(head.status.code)", head.headers, isSent: false)
+        for violation in received.unreported(in: head) {
+            tap(.tolerated(violation, connection: connection.identifier))
+        }
     }
 
     @inline(never)
     private func receive(_ answer: HTTP1ResponseHead, _ request: PreparedRequest) throws(LoadError) {
-        phase = .receiving
         // A server that refuses the request ignores the rest of its body (RFC 9110 §15). After a success the body is
         // sent on.
         if isSending, answer.status.kind != .successful { cut() }
@@ -178,12 +174,11 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
         if !isDecoding { expectedLength = length(of: answer, request.request.method) }
         body.check(DigestCheck.ofContent(answer, request.request.method))
         head = HTTPHead(answer)
-        traffic.isInBody = true
         owner.events?.responded(response, record)
     }
 
     private func length(of answer: HTTP1ResponseHead, _ method: Method) -> Int64? {
-        if method == .head || answer.status.forbidsContent || (end != nil && chunks.isEmpty) { return 0 }
+        if method == .head || answer.status.forbidsContent || received.isEmpty { return 0 }
         return answer.headers[.contentLength].flatMap { Int64($0) }
     }
 
@@ -194,9 +189,10 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
     /// Takes what was received; if there is nothing, sends what can be sent, or waits.
     private func step(readsBody: Bool = false) async throws(LoadError) {
         if owner.isSuspended { await owner.handle.untilResumed() }
+        let phase = phase
         if let reason = owner.stopReason { throw LoadError(reason, phase: phase) }
         if takeEvents(readsBody: readsBody) { return }
-        if let failure { throw failure.loadError(phase, hasBegun: hasReceivedHead) }
+        if let failure = received.failure { throw failure.loadError(phase, hasBegun: received.hasBegun) }
         switch try pump() {
         case .wantsFile(let reader, let offset, let count): try await fetch(reader, offset, count)
         case .waitsForPiece: await connection.wait(for: stream, owner.handle, countsIdle: false)
@@ -206,8 +202,8 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
 
     /// Takes the received frames of the stream. Returns whether any of them belongs to the response.
     func takeEvents(readsBody: Bool = false) -> Bool {
-        let inbox = connection.take(stream, used: used, readsBody: readsBody)
-        used = 0
+        let inbox = connection.take(stream, used: received.takeUsed(), readsBody: readsBody)
+        let hasResponse = received.add(inbox)
         if inbox.sent > 0 {
             sending.queued -= inbox.sent
             traffic.sent += Int64(inbox.sent)
@@ -219,32 +215,21 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
             if let record, !record.has(.requestEnd) { record.mark(.requestEnd) }
         }
         for head in inbox.informational {
-            hasReceivedHead = true
             sending.hasContinue = sending.hasContinue || head.status == .continue
             owner.receivedInterim(head)
-            tapHead("HTTP/2 \(head.status.code)", head.headers, isSent: false)
-            tap(head.violations)
+            tap(head)
         }
         if let head = inbox.head {
-            tapHead("HTTP/2 \(head.status.code)", head.headers, isSent: false)
-            tap(head.violations)
-            hasReceivedHead = true
-            answer = head
+            tap(head)
             record?.mark(.responseStart)
             traffic.receivedHead += Int64(head.headers.size)
         }
-        if !inbox.chunks.isEmpty {
-            chunks.append(contentsOf: inbox.chunks)
-            traffic.receivedBody += Int64(inbox.dataCount)
-        }
-        if let trailers = inbox.trailers { end = trailers }
-        if failure == nil { failure = inbox.failure }
-        return inbox.head != nil || !inbox.chunks.isEmpty || inbox.trailers != nil || !inbox.informational.isEmpty
+        traffic.receivedBody += Int64(inbox.dataCount)
+        return hasResponse
     }
 
     /// Waits for 100 (Continue), until a timeout, because many servers never send it.
     private func mayContinue() async throws(LoadError) -> Bool {
-        phase = .waiting
         let deadline = owner.clock.now() &+ LoadHandle.nanoseconds(connection.expectContinueTimeout)
         owner.clock.schedule(stream.slot, at: deadline)
         owner.clock.schedule(connection.transport.slot, at: deadline)
@@ -252,8 +237,8 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
             if owner.isSuspended { await owner.handle.untilResumed() }
             if let reason = owner.stopReason { throw LoadError(reason, phase: .waiting) }
             _ = takeEvents()
-            if let failure { throw failure.loadError(.waiting, hasBegun: hasReceivedHead) }
-            if answer != nil { return false }
+            if let failure = received.failure { throw failure.loadError(.waiting, hasBegun: received.hasBegun) }
+            if received.finalHead != nil { return false }
             if sending.hasContinue || owner.clock.now() >= deadline { return true }
             await connection.wait(for: stream, owner.handle, until: deadline)
         }
@@ -270,31 +255,24 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
     func binding(toProxy: Bool) -> [UInt8]? { toProxy ? nil : tls?.endPointBinding }
 
     private func piece() throws(LoadError) -> BodyPiece? {
-        if chunks.isEmpty, end == nil, failure == nil { _ = takeEvents() }
-        if let chunk = chunks.popFirst() {
-            used += chunk.count
-            return .chunk(chunk)
-        }
-        if end != nil { return .end }
-        if let failure { throw failure.loadError(phase, hasBegun: hasReceivedHead) }
-        return nil
+        if received.needsMore, received.failure == nil { _ = takeEvents() }
+        return try received.next(phase)
     }
 
     func fill(atMost most: Int) async throws(LoadError) {
         // Chunks may already have been taken while the request was sent.
-        while chunks.isEmpty, end == nil { try await step(readsBody: true) }
+        while received.needsMore { try await step(readsBody: true) }
     }
 
     // MARK: Tunnels (RFC 8441)
 
     /// Waits for the server's SETTINGS, which tell whether it supports extended CONNECT (RFC 8441 §3).
     private func awaitTunnels() async throws(LoadError) {
-        phase = .waiting
         while true {
             if owner.isSuspended { await owner.handle.untilResumed() }
             if let reason = owner.stopReason { throw LoadError(reason, phase: .waiting) }
             _ = takeEvents()
-            if let failure { throw failure.loadError(.waiting, hasBegun: false) }
+            if let failure = received.failure { throw failure.loadError(.waiting, hasBegun: false) }
             if connection.knowsSettings(stream) { break }
             await connection.wait(for: stream, owner.handle)
         }
@@ -316,8 +294,8 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
         owner.handle.detach(stream.slot)
         endRecord()
         let tunnel = HTTP2Tunnel(
-            connection, stream, owner.core.pool, received: chunks, hasEnded: end != nil,
-            failure: failure)
+            connection, stream, owner.core.pool, received: received.chunks, hasEnded: received.trailers != nil,
+            failure: received.failure)
         return SurrenderedConnection(transport: tunnel, received: nil, origin: route.origin)
     }
 

@@ -38,28 +38,28 @@ extension HTTPExchange {
         _ authenticationHandshake: AuthenticationHandshake, _ binding: [UInt8]?, _ request: PreparedRequest
     ) async throws(LoadError) {
         var request = request
-        if !authenticationHandshake.isProxy || !connection.isOpened {
+        if !authenticationHandshake.isProxy || connection.state.use != .authenticated {
             request.setAuthorization(
                 try await authenticationHandshake.first(binding, owner.handle)?.value,
                 toProxy: authenticationHandshake.isProxy)
         }
-        let wasOpened = connection.isOpened
+        let wasOpened = connection.state.use == .authenticated
         try await send(request)
         guard authenticationHandshake.isProxy, let head else { return }
         guard head.status == authenticationHandshake.refusal else {
-            connection.isOpened = true
+            connection.state.authenticated()
             _ = try await authenticationHandshake.process(head, owner.handle)
             return
         }
         if wasOpened { return forgetProof() }
-        connection.isCut = true
+        connection.state.endUse()
         hasLostAuthentication = try await authenticationHandshake.process(head, owner.handle)
     }
 
     private func open(
         with authenticationHandshake: AuthenticationHandshake, _ binding: [UInt8]?, _ request: PreparedRequest
     ) async throws(LoadError) {
-        guard !connection.isOpened else {
+        guard connection.state.use != .authenticated else {
             authenticationHandshake.noteSent()
             try await send(request)
             if head?.status == authenticationHandshake.refusal { forgetProof() }
@@ -88,17 +88,16 @@ extension HTTPExchange {
         guard let head else { return }
         // A refused login is not followed by another one on this connection.
         if head.status == authenticationHandshake.refusal {
-            connection.isCut = true
+            connection.state.endUse()
         } else if !head.isRefusal {
-            connection.isOpened = true
+            connection.state.authenticated()
         }
         if authenticationHandshake.isProxy { _ = try await authenticationHandshake.process(head, owner.handle) }
     }
 
     private func forgetProof() {
         hasLostAuthentication = true
-        connection.isOpened = false
-        connection.isCut = true
+        connection.state.endUse()
     }
 
     private struct Answer {

@@ -36,7 +36,7 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
         load.attach(connection.slot)
         self.record = record
         guard let record else { return }
-        record.lease(connection.facts, connection.route, isReused: connection.exchanges > 0)
+        record.lease(connection.facts, connection.route, isReused: connection.state.exchanges > 0)
         connection.record = record
     }
 
@@ -44,11 +44,13 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
 
     /// True if the request failed because the peer had closed an idle connection before it was used (a stale
     /// connection).
-    var failedStale: Bool { connection.exchanges > 1 && !connection.hasReceived && owner.stopReason == nil }
+    var failedStale: Bool {
+        connection.state.exchanges > 1 && !connection.state.hasReceived && owner.stopReason == nil
+    }
 
     var forwarder: Proxy? { connection.forwarder }
     var refusal: RetryPlan.Refusal? { nil }
-    var isLastOnConnection: Bool { connection.codec.reuse == .never }
+    var isLastOnConnection: Bool { connection.state.codec.reuse == .never }
     func fallsBack() -> Bool { false }
     var isShared: Bool { false }
     func leaveConnection() {}
@@ -143,7 +145,7 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
         try body.next(atMost: most, record) { () throws(LoadError) in
             let piece = try connection.bufferedData()
             // Read before the release, because a returned connection may serve another load at once.
-            if case .end? = piece { trailers = connection.trailers }
+            if case .end? = piece { trailers = connection.state.trailers }
             return piece
         }
     }

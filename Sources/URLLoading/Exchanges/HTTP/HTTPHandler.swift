@@ -269,7 +269,7 @@ struct HTTPHandler: Sendable {
     ) throws(LoadError) -> any NetworkExchange {
         switch leased {
         case .own(let connection):
-            if connection.exchanges > 0, let refusal = refusal(of: connection.transport, wanted, load) {
+            if connection.state.exchanges > 0, let refusal = refusal(of: connection.transport, wanted, load) {
                 load.core.pool.giveBack(connection, reusable: connection.isReusable)
                 throw refusal
             }

@@ -40,9 +40,9 @@ extension BackgroundConnection {
     package func submitOwn(_ id: String, _ order: TransferOrder, _ secrets: TransferSecrets) async throws(AgentFailure)
     {
         // Before the submission: the event may precede the wait for it.
-        ownTransfers.insert(id)
+        change(id) { $0.recipient = .task }
         do throws(AgentFailure) { try await submit(id, order, secrets) } catch {
-            ownTransfers.remove(id)
+            change(id) { $0.recipient = .handler }
             throw error
         }
     }
@@ -64,19 +64,18 @@ extension BackgroundConnection {
     }
 
     /// Makes the handler receive the event of a transfer although a task waits for it: see ``pass(_:)``.
-    package func adopt(_ id: String) { adopted.insert(id) }
+    package func adopt(_ id: String) {
+        change(id) { $0.recipient = .adoptedTask }
+    }
 
     /// Passes an event from the handler to the adopted task of its transfer.
     package func pass(_ event: PendingEvent) {
-        let id = event.record.id
-        guard let waiter = waiters.removeValue(forKey: id) else { return passedOn[id] = event }
-        waiter.resume(returning: .success(event))
+        change(event.record.id) { $0.passOn(event) }?.resume(returning: .success(event))
     }
 
     /// Forgets an adopted task.
     package func abandon(_ id: String) {
-        adopted.remove(id)
-        passedOn[id] = nil
+        change(id) { $0.abandon() }
     }
 
     package func transfers() async throws(AgentFailure) -> [TransferRecord] {

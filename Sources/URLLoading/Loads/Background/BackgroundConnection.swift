@@ -24,8 +24,11 @@ package actor BackgroundConnection {
     private let facts: LaunchPlan.Facts
     private let observes: Bool
 
-    var link: AgentLink?
-    private var opening: Task<AgentLink, any Error>?
+    private var connecting = Connecting.none
+    private enum Connecting { case none, opening(Task<AgentLink, any Error>), open(AgentLink) }
+    private var link: AgentLink? {
+        if case .open(let link) = connecting { link } else { nil }
+    }
     /// Receives the agent's announcements while a connection is open.
     private var pump: Task<Void, Never>?
     private var isListening = false
@@ -38,31 +41,25 @@ package actor BackgroundConnection {
     /// The events that handlers and tasks work on. The connection stays open until they are acknowledged, so that the
     /// end of a session inside a handler does not repeat its event.
     private var held: Set<Int64> = []
-    var waiters: [String: CheckedContinuation<Result<PendingEvent, AgentFailure>, Never>] = [:]
-    /// The transfers of this program's tasks, whose events no handler receives.
-    var ownTransfers: Set<String> = []
-    /// The transfers of adopted tasks, whose events the handler passes on in order.
-    var adopted: Set<String> = []
-    /// The events that the handler has passed on to tasks that did not wait yet.
-    var passedOn: [String: PendingEvent] = [:]
+    /// The transfers that tasks of this program wait for, or will.
+    private var interests: [String: TransferInterest] = [:]
     /// The submissions that wait until the transfers of earlier programs are listed; `nil` if none has to.
     var waitingSubmissions: [CheckedContinuation<Void, Never>]?
     /// The bytes of the submissions that the agent has not answered, and the submissions that wait for fewer.
     var submittedBytes = 0
     var crowdedOut: [CheckedContinuation<Void, Never>] = []
-    private var progress: [String: ProgressHandler] = [:]
     /// Answers the challenges of transfers without a task; `nil` if the session has no decision.
     private let decide: ChallengeHandler?
     /// Whether each transfer has, or will have, a task of this program (a session of the classic API).
     let adopts: Bool
-    /// Answer the challenges of the transfers of running tasks.
-    private var challengeHandlers: [String: ChallengeHandler] = [:]
-    /// Challenges of transfers whose tasks have not begun to wait.
-    private var unanswered: [String: [AgentMessage.Challenge]] = [:]
-    private var handlerWaits: CheckedContinuation<Void, Never>?
-    private var hasHandler = false
-    /// The reason why reconnecting was given up; the handler of events throws it.
-    private var failure: AgentFailure?
+    private var handler = EventHandler.none
+    /// The handler of events, of which there is at most one.
+    private enum EventHandler {
+        case none, running
+        case waiting(CheckedContinuation<Void, Never>)
+        /// Reconnecting was given up: the handler throws the reason.
+        case failed(AgentFailure)
+    }
 
     package init(
         _ background: Configuration.Background, settings: SessionSettings, secrets: SessionSecrets,
@@ -79,7 +76,7 @@ package actor BackgroundConnection {
 
     deinit {
         pump?.cancel()
-        link?.close()
+        if case .open(let link) = connecting { link.close() }
     }
 
     /// Closes the connection once the held events are acknowledged: waits for events fail, and transfers continue.
@@ -87,8 +84,7 @@ package actor BackgroundConnection {
         isClosed = true
         closeIfUnused()
         let failure = AgentFailure(.refused, "the session was invalidated")
-        for (_, waiter) in waiters { waiter.resume(returning: .failure(failure)) }
-        waiters = [:]
+        endWaits(failure)
         releaseSubmissions()
         wakeHandler()
     }
@@ -96,8 +92,22 @@ package actor BackgroundConnection {
     private func closeIfUnused() {
         guard isClosed, held.isEmpty else { return }
         pump?.cancel()
-        link?.close()
-        link = nil
+        guard let link else { return }
+        link.close()
+        connecting = .none
+    }
+
+    /// Changes what this program wants of a transfer.
+    func change<R>(_ id: String, _ body: (inout TransferInterest) -> R) -> R {
+        var interest = interests[id] ?? TransferInterest()
+        defer { interests[id] = interest.isEmpty ? nil : interest }
+        return body(&interest)
+    }
+
+    private func endWaits(_ failure: AgentFailure) {
+        for id in interests.keys {
+            change(id) { $0.takeWaiter() }?.resume(returning: .failure(failure))
+        }
     }
 
     /// Lets go of an event without an acknowledgement: its handler has failed.
@@ -111,17 +121,20 @@ package actor BackgroundConnection {
     /// Returns the attached connection; opens it on first use, and again after it was lost.
     func attached() async throws(AgentFailure) -> AgentLink {
         guard !isClosed || !held.isEmpty else { throw AgentFailure(.refused, "the session was invalidated") }
-        if let link { return link }
-        let task = opening ?? Task { try await self.open() }
-        opening = task
-        do {
-            let link = try await task.value
-            return link
-        } catch { throw error as? AgentFailure ?? .lost }
+        let task: Task<AgentLink, any Error>
+        switch connecting {
+        case .open(let link): return link
+        case .opening(let begun): task = begun
+        case .none:
+            task = Task { try await self.open() }
+            connecting = .opening(task)
+        }
+        do { return try await task.value } catch { throw error as? AgentFailure ?? .lost }
     }
 
     private func open() async throws(AgentFailure) -> AgentLink {
-        defer { opening = nil }
+        var opened = Connecting.none
+        defer { connecting = opened }
         let link = try await AgentLauncher.open(facts)
         _ = try await link.request(
             .attach(
@@ -130,7 +143,7 @@ package actor BackgroundConnection {
                     answers: !observes,
                     wasWoken: !observes && facts.environment[WakingOrder.variable] == identifier)))
         if isListening { _ = try await link.request(.listen) }
-        self.link = link
+        opened = .open(link)
         pump?.cancel()
         pump = Task { [weak self] in
             for await message in link.announcements { await self?.process(message) }
@@ -141,8 +154,8 @@ package actor BackgroundConnection {
 
     private func lost(_ link: AgentLink) {
         guard self.link === link else { return }
-        self.link = nil
-        unanswered = [:]
+        connecting = .none
+        for id in interests.keys { change(id) { $0.connectionWasLost() } }
         guard !isClosed || !held.isEmpty, isListening else { return }
         Task { [weak self] in await self?.reconnect() }
     }
@@ -166,19 +179,18 @@ package actor BackgroundConnection {
     /// Ends all waits: the next one connects again.
     private func fail(_ failure: AgentFailure) {
         isListening = false
-        self.failure = failure
-        for (_, waiter) in waiters { waiter.resume(returning: .failure(failure)) }
-        waiters = [:]
+        endWaits(failure)
         wakeHandler()
+        if case .running = handler { handler = .failed(failure) }
     }
 
     /// Fails the waits for transfers that the agent does not know, because a damaged journal was discarded.
     private func checkWaiters() async {
-        guard !waiters.isEmpty, let known = try? await transfers() else { return }
+        guard interests.values.contains(where: \.isAwaited), let known = try? await transfers() else { return }
         let ids = Set(known.map(\.id))
-        for (id, waiter) in waiters where !ids.contains(id) {
-            waiters[id] = nil
-            waiter.resume(returning: .failure(.init(.unknownTransfer, "the agent knows no transfer \(id) any more")))
+        for id in interests.keys where !ids.contains(id) {
+            change(id) { $0.takeWaiter() }?.resume(
+                returning: .failure(.init(.unknownTransfer, "the agent knows no transfer \(id) any more")))
         }
     }
 
@@ -227,17 +239,15 @@ package actor BackgroundConnection {
     package func end(
         of id: String, progress handler: ProgressHandler? = nil, decide: ChallengeHandler? = nil
     ) async throws(AgentFailure) -> PendingEvent {
-        progress[id] = handler
-        challengeHandlers[id] = decide
-        for challenge in unanswered.removeValue(forKey: id) ?? [] { put(challenge) }
-        defer {
-            progress[id] = nil
-            challengeHandlers[id] = nil
-            ownTransfers.remove(id)
+        let unanswered = change(id) { interest in
+            interest.progress = handler
+            return interest.answerChallenges(by: decide)
         }
+        for challenge in unanswered { put(challenge) }
+        defer { change(id) { $0.endWait() } }
         try await listen()
-        if let event = passedOn.removeValue(forKey: id) { return event }
-        if !adopted.contains(id), let index = backlog.firstIndex(where: { $0?.record.id == id }),
+        if let event = change(id, { $0.takePassedOn() }) { return event }
+        if interests[id]?.recipient != .adoptedTask, let index = backlog.firstIndex(where: { $0?.record.id == id }),
             let event = backlog.remove(at: index)
         {
             held.insert(event.sequence)
@@ -248,7 +258,7 @@ package actor BackgroundConnection {
                 if Task.isCancelled {
                     continuation.resume(returning: Result<PendingEvent, AgentFailure>.failure(.cancelled))
                 } else {
-                    waiters[id] = continuation
+                    change(id) { $0.awaitEnd(continuation) }
                 }
             }
         } onCancel: {
@@ -258,7 +268,7 @@ package actor BackgroundConnection {
     }
 
     private func cancelWait(_ id: String) {
-        waiters.removeValue(forKey: id)?.resume(returning: .failure(.cancelled))
+        change(id) { $0.takeWaiter() }?.resume(returning: .failure(.cancelled))
     }
 
     /// Calls a closure for each event, one at a time, and acknowledges the event when the closure has returned. Returns
@@ -267,14 +277,15 @@ package actor BackgroundConnection {
     /// - Throws: ``AgentFailure``, also if the agent was lost and cannot be connected to again; the error of the
     ///   closure, whose event is then not acknowledged.
     package func handleEvents(_ handle: Handler) async throws {
-        guard !hasHandler else { throw AgentFailure(.refused, "the events of this session are handled already") }
-        hasHandler = true
-        defer { hasHandler = false }
-        failure = nil
+        guard case .none = handler else {
+            throw AgentFailure(.refused, "the events of this session are handled already")
+        }
+        handler = .running
+        defer { handler = .none }
         try await listen()
         while !Task.isCancelled, !isClosed {
             guard let next = takeNext() else {
-                if let failure { throw failure }
+                if case .failed(let failure) = handler { throw failure }
                 await waitForEvents()
                 continue
             }
@@ -297,17 +308,16 @@ package actor BackgroundConnection {
 
     /// The next event for the handler: the tasks of this program receive theirs themselves.
     private var nextIndex: Int? {
-        backlog.firstIndex { event in event.map { !ownTransfers.contains($0.record.id) } ?? true }
+        backlog.firstIndex { event in event.map { interests[$0.record.id]?.recipient != .task } ?? true }
     }
 
     private func waitForEvents() async {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                if Task.isCancelled || isClosed || nextIndex != nil || failure != nil {
-                    continuation.resume()
-                } else {
-                    handlerWaits = continuation
+                guard case .running = handler, !Task.isCancelled, !isClosed, nextIndex == nil else {
+                    return continuation.resume()
                 }
+                handler = .waiting(continuation)
             }
         } onCancel: {
             Task { await self.wakeHandler() }
@@ -315,15 +325,16 @@ package actor BackgroundConnection {
     }
 
     private func wakeHandler() {
-        handlerWaits?.resume()
-        handlerWaits = nil
+        guard case .waiting(let continuation) = handler else { return }
+        handler = .running
+        continuation.resume()
     }
 
     // MARK: Announcements of the agent
 
     private func process(_ message: AgentMessage) {
         switch message {
-        case .progress(let counts): progress[counts.transfer]?(counts)
+        case .progress(let counts): interests[counts.transfer]?.progress?(counts)
         case .challenge(let challenge): put(challenge)
         case .finishedEvents:
             backlog.append(nil)
@@ -333,7 +344,7 @@ package actor BackgroundConnection {
                 taken.insert(event.sequence).inserted
             else { return }
             let pending = PendingEvent(sequence: event.sequence, record: record)
-            if !adopted.contains(record.id), let waiter = waiters.removeValue(forKey: record.id) {
+            if interests[record.id]?.recipient != .adoptedTask, let waiter = change(record.id, { $0.takeWaiter() }) {
                 held.insert(event.sequence)
                 return waiter.resume(returning: .success(pending))
             }
@@ -347,10 +358,11 @@ package actor BackgroundConnection {
     private func put(_ challenge: AgentMessage.Challenge) {
         let id = challenge.transfer
         // The task of the transfer has not begun to wait for its end.
-        guard challengeHandlers[id] != nil || !(ownTransfers.contains(id) || adopts) else {
-            return unanswered[id, default: []].append(challenge)
+        let interest = interests[id]
+        guard interest?.challengeHandler != nil || !(interest?.recipient == .task || adopts) else {
+            return change(id) { $0.keep(challenge) }
         }
-        let (decide, link) = (challengeHandlers[id] ?? decide, link)
+        let (decide, link) = (interest?.challengeHandler ?? decide, link)
         Task {
             var answer = TransferAnswer.undecided
             if let decide, let asked = TransferCoding.decode(TransferChallenge.self, challenge.record)?.challenge {

@@ -7,35 +7,21 @@
 
 import FoundationEssentials
 import Synchronization
+import URLLoadingIO
 import URLLoadingWire
 
-final class PartReader: @unchecked Sendable {
-    // Unchecked: the variables belong to the caller that has set `isBusy`.
-    private enum Event {
-        case part(Headers)
-        case data(Chunk)
-        case partEnd
-    }
-
+final class PartReader: Sendable {
     private let source: any BodySource
     private let response: Response
-    private let isReplacing: Bool
-    /// The guard of the properties below: the caller that sets it may access them.
-    private let isBusy = Atomic<Bool>(false)
-    private var reader: MultipartReader
-    private var input = PartInput()
-    /// The number of the current part, from 1.
-    private var current = 0
-    /// True while the content of the current part has not ended.
-    private var isInside = false
-    private var hasEnded = false
-    private var failure: LoadError?
+    /// Nil while a caller reads.
+    private let parser: Lock<PartParser?>
 
     init(_ source: any BodySource, _ response: Response, _ boundary: MultipartBoundary, isReplacing: Bool) {
         self.source = source
         self.response = response
-        self.isReplacing = isReplacing
-        reader = MultipartReader(boundary: boundary, limits: MultipartLimits(source.limits, isReplacing: isReplacing))
+        let limits = MultipartLimits(source.limits, isReplacing: isReplacing)
+        parser = Lock(
+            PartParser(isReplacing: isReplacing, reader: MultipartReader(boundary: boundary, limits: limits)))
     }
 
     /// Returns the lower-case type and subtype without parameters, because many senders write malformed parameters.
@@ -47,35 +33,52 @@ final class PartReader: @unchecked Sendable {
     // MARK: Readers of parts and of their content
 
     func nextPart() async throws(LoadError) -> ResponsePart? {
-        try enter()
-        defer { leave() }
-        while let event = try await next() {
+        var parser = try enter()
+        defer { leave(parser) }
+        while let event = try await parser.next(source, response.url) {
             guard case .part(let headers) = event else { continue }
-            return ResponsePart(headers: headers, body: ResponseBody(PartSource(self, current)), of: response)
+            return ResponsePart(headers: headers, body: ResponseBody(PartSource(self, parser.current)), of: response)
         }
         return nil
     }
 
     /// Returns the next piece of a part; `nil` at its end.
     func nextChunk(of part: Int) async throws(LoadError) -> Chunk? {
-        try enter()
-        defer { leave() }
-        guard part == current else { throw LoadError.bodyUnavailable.at(response.url) }
-        guard isInside, case .data(let chunk)? = try await next() else { return nil }
+        var parser = try enter()
+        defer { leave(parser) }
+        guard part == parser.current else { throw LoadError.bodyUnavailable.at(response.url) }
+        guard parser.isInside, case .data(let chunk)? = try await parser.next(source, response.url) else { return nil }
         return chunk
     }
 
-    private func enter() throws(LoadError) {
-        guard !isBusy.exchange(true, ordering: .acquiringAndReleasing) else {
-            throw LoadError.bodyUnavailable.at(response.url)
-        }
+    private func enter() throws(LoadError) -> PartParser {
+        guard let parser = parser.withLock({ $0.take() }) else { throw LoadError.bodyUnavailable.at(response.url) }
+        return parser
     }
 
-    private func leave() { isBusy.store(false, ordering: .releasing) }
+    private func leave(_ parser: PartParser) { self.parser.withLock { $0 = parser } }
+}
 
-    // MARK: Parsing
+private struct PartParser: Sendable {
+    enum Event {
+        case part(Headers)
+        case data(Chunk)
+        case partEnd
+    }
 
-    private func next() async throws(LoadError) -> Event? {
+    let isReplacing: Bool
+    var reader: MultipartReader
+    private var input = PartInput()
+    /// The number of the current part, from 1.
+    private(set) var current = 0
+    /// True while the content of the current part has not ended.
+    private(set) var isInside = false
+    private var hasEnded = false
+    private var failure: LoadError?
+
+    init(isReplacing: Bool, reader: MultipartReader) { (self.isReplacing, self.reader) = (isReplacing, reader) }
+
+    mutating func next(_ source: any BodySource, _ url: URL) async throws(LoadError) -> Event? {
         if let failure { throw failure }
         do throws(LoadError) {
             guard !hasEnded else { return nil }
@@ -86,13 +89,13 @@ final class PartReader: @unchecked Sendable {
                 input.add(chunk)
             }
         } catch {
-            failure = error.at(response.url)
-            throw error.at(response.url)
+            failure = error.at(url)
+            throw error.at(url)
         }
     }
 
     /// Returns the next event of the bytes received so far; `nil` if more are required.
-    private func step() throws(LoadError) -> Event? {
+    private mutating func step() throws(LoadError) -> Event? {
         switch try input.next(&reader) {
         case .part(let headers)?:
             current += 1
@@ -112,7 +115,7 @@ final class PartReader: @unchecked Sendable {
         }
     }
 
-    private func end() throws(LoadError) -> Event? {
+    private mutating func end() throws(LoadError) -> Event? {
         hasEnded = true
         if !isReplacing {
             do throws(WireViolation) { try reader.receiveEnd() } catch { throw LoadError(error, .receiving) }

@@ -27,6 +27,7 @@ extension LoadListener {
 }
 
 final class EventEmitter: EventSink, @unchecked Sendable {
+    // Unchecked: the variables belong to the owner of the load's exchange, which alone emits events.
     let identity: LoadIdentity
     private let observers: [any LoadObserver]
     /// The driver, kept alive until the load has ended.

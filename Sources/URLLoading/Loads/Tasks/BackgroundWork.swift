@@ -12,32 +12,40 @@ import URLLoadingWire
 /// The control of the program (suspended, cancelled, priority) is sent to the agent by one task at a time, so that the
 /// last change prevails.
 final class BackgroundWork: Sendable {
-    private struct Control: Sendable, Equatable {
-        var isPaused = false
-        var isCancelled = false
-        var priority: UInt8
-    }
-    /// The caller's closure that must return before the event is acknowledged.
-    private enum Closure: Sendable { case none, running, returned, failed }
     private struct State: Sendable {
-        /// `nil` until the agent has stored the transfer, or the task has failed.
-        var acceptance: Result<Void, LoadError>?
-        var waiting: [PollSlot] = []
-        var desiredControl: Control
-        var sentControl: Control
-        var isSendingControl = false
-        /// Bytes of the response's body that were reported.
+        var acceptance = Acceptance.awaited(by: [])
+        var control: ControlState
+        var reported = Reported()
+        var closure = Closure.none
+        /// The order to submit; `nil` for a transfer that the agent has already.
+        var order: TransferOrder?
+        var wait = Wait.runs
+    }
+    private enum Acceptance: Sendable {
+        case awaited(by: [PollSlot])
+        /// The agent has stored the transfer, or the task has failed.
+        case known(Result<Void, LoadError>)
+    }
+    /// What was reported of the transfer: bytes of the bodies, and the response.
+    private struct Reported: Sendable {
         var received: Int64 = 0
         var sent: Int64 = 0
         var hasResponse = false
-        var closure = Closure.none
-        var event: PendingEvent?
-        /// Waits until the closure has returned.
-        var delivery: CheckedContinuation<Void, Never>?
-        /// The order to submit; `nil` for a transfer that the agent has already.
-        var order: TransferOrder?
-        var hasFailed = false
-        var leavesEvent = false
+    }
+    /// The caller's closure that must return before the event is acknowledged.
+    private enum Closure: Sendable {
+        case none, returned, failed
+        /// - event: the event that came meanwhile.
+        /// - delivery: waits until the closure has returned.
+        case running(event: PendingEvent?, delivery: CheckedContinuation<Void, Never>?)
+    }
+    /// The wait for the event.
+    private enum Wait: Sendable {
+        case runs
+        /// The event, if it still comes, is for another task.
+        case failed
+        /// The event is not acknowledged, because its file could not be taken over: it comes again.
+        case leavesEvent
     }
 
     /// The transfer's identifier, never used again.
@@ -50,16 +58,18 @@ final class BackgroundWork: Sendable {
     init(_ connection: BackgroundConnection, _ order: TransferOrder) {
         id = TransferOrder.newIdentifier()
         self.connection = connection
-        let control = Control(priority: order.priority)
-        state = Lock(State(desiredControl: control, sentControl: control, order: order))
+        state = Lock(State(control: ControlState(TransferControl(priority: order.priority)), order: order))
     }
 
     /// Creates the work of a transfer that the agent has already.
     init(_ connection: BackgroundConnection, adopting record: TransferRecord) {
         id = record.id
         self.connection = connection
-        let control = Control(isPaused: record.state == .paused, priority: TransferOrder.usualPriority)
-        state = Lock(State(acceptance: .success(()), desiredControl: control, sentControl: control, closure: .running))
+        let control = TransferControl(isPaused: record.state == .paused, priority: TransferOrder.usualPriority)
+        state = Lock(
+            State(
+                acceptance: .known(.success(())), control: ControlState(control),
+                closure: .running(event: nil, delivery: nil)))
         settled.raise()
     }
 
@@ -74,11 +84,11 @@ final class BackgroundWork: Sendable {
     }
 
     /// Whether the wait for the event has failed: the event, if it still comes, is for another task.
-    var hasFailed: Bool { state.withLock { $0.hasFailed } }
+    var hasFailed: Bool { state.withLock { $0.wait != .runs } }
 
     /// Whether the event is not acknowledged, because its file could not be taken over: it comes again.
-    var leavesEvent: Bool { state.withLock { $0.leavesEvent } }
-    func leaveEvent() { state.withLock { ($0.leavesEvent, $0.hasFailed) = (true, true) } }
+    var leavesEvent: Bool { state.withLock { $0.wait == .leavesEvent } }
+    func leaveEvent() { state.withLock { $0.wait = .leavesEvent } }
 
     // MARK: Submission
 
@@ -97,7 +107,7 @@ final class BackgroundWork: Sendable {
                 return try await connection.end(of: id, progress: process, decide: decide)
             } catch { throw LoadError(error) }
         } catch {
-            state.withLock { $0.hasFailed = true }
+            state.withLock { if $0.wait == .runs { $0.wait = .failed } }
             throw error
         }
     }
@@ -117,10 +127,10 @@ final class BackgroundWork: Sendable {
 
     /// Notes that the agent has the transfer, or that the task has failed.
     func settle(_ result: Result<Void, LoadError>) {
-        let waiting = state.withLock { state in
-            if state.acceptance == nil { state.acceptance = result }
-            defer { state.waiting = [] }
-            return state.waiting
+        let waiting: [PollSlot] = state.withLock { state in
+            guard case .awaited(let waiting) = state.acceptance else { return [] }
+            state.acceptance = .known(result)
+            return waiting
         }
         settled.raise()
         for slot in waiting { slot.wake() }
@@ -132,10 +142,15 @@ final class BackgroundWork: Sendable {
         defer { Poller.shared.returnSlot(slot) }
         let result: Result<Void, LoadError> = await withTaskCancellationHandler {
             while true {
-                let known = state.withLock { state in
-                    state.waiting.removeAll { $0 === slot }
-                    if state.acceptance == nil, !Task.isCancelled { state.waiting.append(slot) }
-                    return state.acceptance
+                let known: Result<Void, LoadError>? = state.withLock { state in
+                    switch state.acceptance {
+                    case .known(let result): return result
+                    case .awaited(var waiting):
+                        waiting.removeAll { $0 === slot }
+                        if !Task.isCancelled { waiting.append(slot) }
+                        state.acceptance = .awaited(by: waiting)
+                        return nil
+                    }
                 }
                 if let known { return known }
                 guard !Task.isCancelled else { return .failure(.init(.cancelled, phase: .preparing, party: .local)) }
@@ -153,24 +168,22 @@ final class BackgroundWork: Sendable {
     func cancel() { setControl { $0.isCancelled = true } }
     func prioritize(_ priority: TaskPriority) { setControl { $0.priority = priority.rawValue } }
 
-    private func setControl(_ change: (inout Control) -> Void) {
-        state.withLock { change(&$0.desiredControl) }
+    private func setControl(_ change: (inout TransferControl) -> Void) {
+        state.withLock { change(&$0.control.desired) }
         sendChanges()
     }
 
     /// Sends the agent the changes of the control that it has not received yet, once it has the transfer.
     private func sendChanges() {
         let begins = state.withLock { state in
-            guard case .success? = state.acceptance, !state.isSendingControl, state.desiredControl != state.sentControl
-            else { return false }
-            state.isSendingControl = true
-            return true
+            guard case .known(.success) = state.acceptance else { return false }
+            return state.control.begin()
         }
         if begins { Task { await sendAllChanges() } }
     }
 
     private func sendAllChanges() async {
-        while let (desired, sent) = nextChange() {
+        while let (desired, sent) = state.withLock({ $0.control.next() }) {
             do throws(AgentFailure) {
                 if desired.isCancelled, !sent.isCancelled {
                     try await connection.command(id, "cancel")
@@ -186,17 +199,6 @@ final class BackgroundWork: Sendable {
         }
     }
 
-    private func nextChange() -> (desired: Control, sent: Control)? {
-        state.withLock { state in
-            guard state.desiredControl != state.sentControl else {
-                state.isSendingControl = false
-                return nil
-            }
-            defer { state.sentControl = state.desiredControl }
-            return (state.desiredControl, state.sentControl)
-        }
-    }
-
     // MARK: Progress
 
     private func process(_ counts: AgentMessage.Progress, _ driver: TaskDriver) {
@@ -204,10 +206,10 @@ final class BackgroundWork: Sendable {
             note(response, driver)
         }
         let (sent, received) = state.withLock { state in
-            let sent = max(0, counts.sent - state.sent)
-            let received = state.hasResponse ? max(0, counts.received - state.received) : 0
-            state.sent += sent
-            state.received += received
+            let sent = max(0, counts.sent - state.reported.sent)
+            let received = state.reported.hasResponse ? max(0, counts.received - state.reported.received) : 0
+            state.reported.sent += sent
+            state.reported.received += received
             return (sent, received)
         }
         if sent > 0 {
@@ -220,8 +222,8 @@ final class BackgroundWork: Sendable {
     /// Reports the first response; later ones belong to further attempts.
     func note(_ response: Response, _ driver: TaskDriver) {
         let isFirst = state.withLock { state in
-            defer { state.hasResponse = true }
-            return !state.hasResponse
+            defer { state.reported.hasResponse = true }
+            return !state.reported.hasResponse
         }
         guard isFirst else { return }
         driver.context.emit(.responded(response))
@@ -230,54 +232,93 @@ final class BackgroundWork: Sendable {
 
     /// Reports the rest of a body of this size.
     func noteEnd(_ size: Int64, _ driver: TaskDriver) {
-        let rest = state.withLock { size - $0.received }
+        let rest = state.withLock { size - $0.reported.received }
         if rest > 0 { driver.context.received(Int(rest)) }
     }
 
     func acknowledge(_ event: PendingEvent) async {
         // The handler that has passed the event on acknowledges it.
         guard state.withLock({ $0.order != nil }) else { return }
-        let closure = state.withLock { state in
-            if state.closure == .running { state.event = event }
-            return state.closure != .running && state.leavesEvent ? .failed : state.closure
+        let acknowledges: Bool? = state.withLock { state in
+            switch state.closure {
+            case .running(_, let delivery):
+                state.closure = .running(event: event, delivery: delivery)
+                return nil
+            case .failed: return false
+            case .none, .returned: return state.wait != .leavesEvent
+            }
         }
-        switch closure {
-        case .running: break
-        case .failed: await connection.release(event.sequence)
+        if let acknowledges { await end(event, acknowledges: acknowledges) }
+    }
+
+    private func end(_ event: PendingEvent, acknowledges: Bool) async {
+        guard acknowledges else { return await connection.release(event.sequence) }
         // Without an answer the agent delivers the event again, to the next program.
-        case .none, .returned: try? await connection.acknowledge(event.sequence)
-        }
+        try? await connection.acknowledge(event.sequence)
     }
 
     /// Delays the acknowledgement until ``closureReturned(isDone:)``.
-    func waitForClosure() { state.withLock { $0.closure = .running } }
+    func waitForClosure() {
+        state.withLock { state in
+            guard case .running = state.closure else { return state.closure = .running(event: nil, delivery: nil) }
+        }
+    }
 
     /// - Parameter isDone: false if the closure threw: the event then comes again.
     func closureReturned(isDone: Bool) async {
-        let (event, delivery, acknowledges) = state.withLock { state in
-            let acknowledges = isDone && !state.leavesEvent
-            state.closure = acknowledges ? .returned : .failed
-            return (state.event, state.delivery.take(), acknowledges)
+        let (closure, acknowledges) = state.withLock { state in
+            let acknowledges = isDone && state.wait != .leavesEvent
+            defer { state.closure = acknowledges ? .returned : .failed }
+            return (state.closure, acknowledges)
         }
+        guard case .running(let event, let delivery) = closure else { return }
         delivery?.resume()
-        guard let event else { return }
-        if acknowledges {
-            try? await connection.acknowledge(event.sequence)
-        } else {
-            await connection.release(event.sequence)
-        }
+        if let event { await end(event, acknowledges: acknowledges) }
     }
 
     /// Waits until the closure has returned.
     func delivered() async {
         await withCheckedContinuation { continuation in
             let isOver = state.withLock { state in
-                guard state.closure == .running else { return true }
-                state.delivery = continuation
+                guard case .running(let event, _) = state.closure else { return true }
+                state.closure = .running(event: event, delivery: continuation)
                 return false
             }
             if isOver { continuation.resume() }
         }
+    }
+}
+
+/// What a program wants of its transfer.
+struct TransferControl: Sendable, Equatable {
+    var isPaused = false
+    var isCancelled = false
+    var priority: UInt8
+}
+
+/// The changes of the control on their way to the agent: one task at a time sends them, so that the last one prevails.
+struct ControlState: Sendable {
+    var desired: TransferControl
+    private var sent: TransferControl
+    private var isSending = false
+
+    init(_ control: TransferControl) { (desired, sent) = (control, control) }
+
+    /// Returns whether the caller must send the changes.
+    mutating func begin() -> Bool {
+        guard !isSending, desired != sent else { return false }
+        isSending = true
+        return true
+    }
+
+    /// The next change for the task that sends; nil ends its turn.
+    mutating func next() -> (desired: TransferControl, sent: TransferControl)? {
+        guard desired != sent else {
+            isSending = false
+            return nil
+        }
+        defer { sent = desired }
+        return (desired, sent)
     }
 }
 

@@ -11,6 +11,7 @@ import URLLoadingWire
 
 /// Used by one reading and one writing task, as any transport.
 final class HTTP2Tunnel: Transport, @unchecked Sendable {
+    // Unchecked: the variables belong to the reading task.
     let slot: PollSlot
     private let connection: HTTP2Connection
     private let stream: HTTP2Stream

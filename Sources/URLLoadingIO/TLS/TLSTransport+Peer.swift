@@ -1,9 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// What a connection knows of its peer: certificates, names, addresses.
+
 import Synchronization
 import URLLoadingCOpenSSL
 
 extension TLSTransport {
+    /// Returns whether the peer's verified certificate also covers this name: no decision is needed, and pins and
+    /// client certificate are the same for both names. Allows HTTP/2 connections to be shared.
+    package func covers(_ name: TLSPeerName) -> Bool {
+        guard case .client(let context, _, _, _) = side, context.configuration.verification == .full, name.isUsable,
+            let check = link.check, !check.asks, check.pins == context.configuration.pins(for: name),
+            context.configuration.identity(for: name) == link.giving?.proposed,
+            context.configuration.concessions(to: name) == concessions
+        else { return false }
+        return lock.withLock { _ in
+            guard agreed != nil, !isClosed, let certificate = SSL_get0_peer_certificate(ssl) else { return false }
+            return TLSVerification.matches(certificate, name)
+        }
+    }
+
+    /// The certificates that the peer presented, its own first, in DER; for clients.
+    package var peerChain: [[UInt8]] { lock.withLock { _ in PEM.der(stack: SSL_get_peer_cert_chain(ssl)) } }
+
     /// The channel binding `tls-server-end-point` (RFC 5929 §4.1), which keeps an authentication made on this
     /// connection from being relayed to another. `nil` before the end of the handshake.
     package var endPointBinding: [UInt8]? {
@@ -15,7 +34,11 @@ extension TLSTransport {
     /// hexadecimal digits; `nil` before the end of the handshake.
     package var peerDigest: String? {
         if let known = knownDigest.withLock({ $0 }) { return known }
-        let digest = certificateDigest()
+        let der: [UInt8]? = lock.withLock { _ in
+            guard agreed != nil, !isClosed, let certificate = SSL_get0_peer_certificate(ssl) else { return nil }
+            return PEM.der(certificate)
+        }
+        let digest = der.map { Digest.hex($0) }
         knownDigest.withLock { $0 = digest }
         return digest
     }
@@ -38,5 +61,15 @@ extension TLSTransport {
         var count: UInt32 = 0
         guard X509_digest(parsed, kind, &result, &count) == 1 else { return nil }
         return Array("tls-server-end-point:".utf8) + result[..<Int(count)]
+    }
+
+    package var remoteAddress: SocketAddress? { link.inner.remoteAddress }
+    package var localAddress: SocketAddress? { link.inner.localAddress }
+
+    package var description: String {
+        let negotiated = negotiated
+        let version = negotiated.map { "tls" + $0.version.name.dropFirst(4) } ?? "tls"
+        let name = side.name?.description ?? negotiated?.serverName ?? "server"
+        return "\(version)(\(name)) over \(link.inner.description)"
     }
 }
