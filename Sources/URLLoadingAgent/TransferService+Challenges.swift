@@ -89,7 +89,8 @@ extension TransferService {
         }
     }
 
-    /// The delegate of the program has no method for challenges: default handling needs no program.
+    /// Notes that the program's delegate has no method for challenges: they get default handling, for which the program
+    /// need not run.
     private func forgetDelegate(of id: String) {
         guard let name = transfers[id]?.identifier else { return }
         for var transfer in transfers

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: the agent of background transfers (27 files: journal, plans, service, one attempt)
+// In this folder: the agent of background transfers (27 files: journal, plans, service, one attempt)
 
 // The agent's state and its actions: one actor, whose changes are queued for the journal in the order in which they are
 // made.

@@ -67,7 +67,8 @@ extension HTTPTestServer {
         }
     }
 
-    /// Adds reproducible random faults to the others; `nil` removes them.
+    /// Sets reproducible random faults, which occur besides those that were injected and those of routes; `nil` removes
+    /// the random ones only.
     public func setSchedule(_ schedule: FaultSchedule?) {
         state.withLock { $0.schedule = schedule }
     }

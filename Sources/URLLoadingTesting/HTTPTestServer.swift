@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: test servers, clocks, certificates and recorders (24 files: the public types)
+// In this folder: test servers, clocks, certificates and recorders (24 files: the public types)
 
 // The lifetime of an origin server in the test's own process. `OriginConnection` serves the connections.
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: the error of every parser: which rule was broken, by whom, where
+// In this folder: the error of every parser: which rule was broken, by whom, where
 
 /// A violation of a protocol rule by received bytes, or by a message that the caller asked to send.
 ///

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: the agent's executable
+// In this folder: the agent's executable
 
 import Glibc
 import URLLoadingAgent

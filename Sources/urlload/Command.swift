@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: the command line's subcommands
+// In this folder: the command line's subcommands
 
 // The first argument selects a command. If it names none, all arguments are options and URLs to load.
 enum Command {

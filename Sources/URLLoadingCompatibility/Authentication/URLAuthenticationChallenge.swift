@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: credentials and challenges of the classic API
+// In this folder: credentials and challenges of the classic API
 
 public import Foundation
 import URLLoading

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: bodies through Foundation's streams, and data that is made when it is read
+// In this folder: bodies through Foundation's streams, and data that is made when it is read
 
 // A request body read from an `InputStream`. Its reads may block, so they run on blocking threads.
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: from the core's load to the calls of a classic task (16 files: one class in parts)
+// In this folder: from the core's load to the calls of a classic task (16 files: one class in parts)
 
 // Connects a load and its `URLSessionTask`. Events arrive on the thread that drives the load and go into the mailbox;
 // calls go out on the lane. No lock is held during a call of the program, and no thread is blocked.

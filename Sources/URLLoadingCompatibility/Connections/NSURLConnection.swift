@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: `NSURLConnection` and `NSURLDownload`
+// In this folder: `NSURLConnection` and `NSURLDownload`
 
 public import Foundation
 import Synchronization

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: percent escapes as older programs expect them
+// In this folder: percent escapes as older programs expect them
 
 public import Foundation
 

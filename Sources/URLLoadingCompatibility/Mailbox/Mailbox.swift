@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: the calls that are due to a delegate, as a value, and the lane on which they are made
+// In this folder: the calls that are due to a delegate, as a value, and the lane on which they are made
 
 // The calls due to a task's delegate or completion handler, as a value. The order of the calls is fixed,
 // so each kind has one slot, and an event that arrives while a call of its kind is due is merged into that call. Every

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: the metrics of the classic API
+// In this folder: the metrics of the classic API
 
 public import Foundation
 import Synchronization

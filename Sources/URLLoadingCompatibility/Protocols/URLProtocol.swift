@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: the program's `URLProtocol` classes as handlers of the core
+// In this folder: the program's `URLProtocol` classes as handlers of the core
 
 public import Foundation
 import URLLoading

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: requests of the classic API, as views of the core's
+// In this folder: requests of the classic API, as views of the core's
 
 public import Foundation
 import URLLoading

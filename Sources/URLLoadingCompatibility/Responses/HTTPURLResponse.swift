@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: responses of the classic API
+// In this folder: responses of the classic API
 
 public import Foundation
 import URLLoading

@@ -61,8 +61,8 @@ extension LoadError {
 
 // MARK: Stored properties of tasks
 
-/// The properties of a task that its transfer keeps for the next program, in ``BackgroundOptions/userData``. The
-/// label is its description.
+/// The properties of a task that are stored in ``BackgroundOptions/userData`` of its transfer, for the next run of the
+/// program. `taskDescription` is not among them: it is the transfer's label.
 struct TransferMemory: Codable, Sendable {
     var taskIdentifier: Int
     var expectsToSend: Int64

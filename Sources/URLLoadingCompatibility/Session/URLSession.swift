@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: the sessions, tasks and delegates of the classic API (27 files: they name each other)
+// In this folder: the sessions, tasks and delegates of the classic API (27 files: they name each other)
 
 // The session of the classic API: its parts and the members that subclasses may override, which extensions cannot
 // contain. Tasks are created in `+Making`, `+Transfers` and `+Sockets`; members are tracked in `+Members`. The core

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: cookies, cache and credentials of the classic API, as views of the core's stores
+// In this folder: cookies, cache and credentials of the classic API, as views of the core's stores
 
 public import Foundation
 import URLLoading

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: open files, growing files, and their digests
+// In this folder: open files, growing files, and their digests
 
 // A file that is being written: under an unguessable name, accessible to its owner only, and removed unless it was kept
 // or moved. Removal checks that the path still names this file, so a replacement under the same name survives.

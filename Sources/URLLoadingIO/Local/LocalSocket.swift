@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: local sockets with credentials and descriptors; started programs
+// In this folder: local sockets with credentials and descriptors; started programs
 
 // Connections between processes of one machine, with the identity of the peer and the transfer of open files (unix(7)).
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: name resolution, the race of addresses, and libraries that are loaded when they are needed
+// In this folder: name resolution, the race of addresses, and libraries that are loaded when they are needed
 
 // Resolves names to addresses. The system's resolver blocks, so it runs on the blocking threads. Equal lookups share
 // one call; every caller gets its own result, and a cancelled caller leaves at once while the call continues for the

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: the kernel's reports on links, addresses and routes
+// In this folder: the kernel's reports on links, addresses and routes
 
 // Reads the networks of this machine and waits for their change. A monitor belongs to one observer and runs in the
 // observer's task, without a thread or task of its own. While that task does something else the kernel's buffer may

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: connected sockets, and the protocol that all byte streams share
+// In this folder: connected sockets, and the protocol that all byte streams share
 
 // A connected socket and its slot: reads, writes and closes, nothing else.
 

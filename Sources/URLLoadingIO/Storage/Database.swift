@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: SQLite, a file behind a table in memory, folders of this user alone
+// In this folder: SQLite, a file behind a table in memory, folders of this user alone
 
 // One connection to a SQLite file. It knows no tables and takes no lock: its owner makes sure that one thread uses it
 // at a time, and that this thread may block.

@@ -135,8 +135,8 @@ struct TLSLimits: Equatable {
 
 extension TLSRemedy {
     /// Returns the settings with which a handshake that failed in this way could succeed.
-    /// - Parameter isEarly: the server ended the handshake before it sent its certificate. An old server may do so in
-    ///   several ways when it is offered too much or too little.
+    /// - Parameter isEarly: the server ended the handshake before it sent its certificate. An old server may do so
+    ///   when it is offered versions, ciphers or extensions that it does not know, or none that it has.
     static func remedies(_ kind: TLSFailure.Kind, _ limits: TLSLimits, isEarly: Bool) -> [TLSRemedy] {
         let version: [TLSRemedy] = limits.minimum == .tls12 ? [.version] : []
         // A configuration that demands more than the default is to be changed itself.

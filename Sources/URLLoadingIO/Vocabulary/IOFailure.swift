@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: the errors of this layer
+// In this folder: the errors of this layer
 
 // Failures below the protocols. URLLoading translates them into `LoadError` in one place.
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: a test server of ftp
+// In this folder: a test server of ftp
 
 // One control connection of the test server: sequential calls, each of which the stop token can end. It belongs to the
 // task that serves it; other tasks only end it.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: networks that a test invents
+// In this folder: networks that a test invents
 
 // Messages of rtnetlink(7) as the kernel writes them: in native byte order, padded to four bytes.
 

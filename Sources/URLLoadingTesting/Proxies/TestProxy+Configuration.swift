@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: test proxies
+// In this folder: test proxies
 
 public import URLLoading
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: loads recorded and replayed
+// In this folder: loads recorded and replayed
 
 // A recording as a value. `Recording+Text` writes it, `RecordingReader` reads it.
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: a network between a client and a server
+// In this folder: a network between a client and a server
 
 // The lifetime of a relay in the test's own process. `RelayConnection` serves connections, `RelayLinkState` schedules
 // their bytes.

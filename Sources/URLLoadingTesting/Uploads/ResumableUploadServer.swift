@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: a server for resumable uploads
+// In this folder: a server for resumable uploads
 
 import Synchronization
 import URLLoading

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: a test server of WebSockets
+// In this folder: a test server of WebSockets
 
 import FoundationEssentials
 public import URLLoading

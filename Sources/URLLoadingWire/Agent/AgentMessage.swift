@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: the messages between a program and the background agent
+// In this folder: the messages between a program and the background agent
 
 /// A message between a program and the background agent.
 ///

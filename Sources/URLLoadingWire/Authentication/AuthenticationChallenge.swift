@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: challenges as they are parsed; Basic and Digest
+// In this folder: challenges as they are parsed; Basic and Digest
 
 // WWW-Authenticate and Proxy-Authenticate (RFC 9110 §11.6.1). Commas separate both challenges and the parameters of one
 // challenge, so the meaning of a comma is known only after the next word.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: content codings and their limits
+// In this folder: content codings and their limits
 
 import URLLoadingCBrotli
 

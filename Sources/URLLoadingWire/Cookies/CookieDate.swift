@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: cookies, their dates and domains, HSTS, cookie files, as parsers
+// In this folder: cookies, their dates and domains, HSTS, cookie files, as parsers
 
 // Dates in Set-Cookie, parsed with the very lenient algorithm of RFC 6265bis §5.1.1.
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: server-sent events, parsed
+// In this folder: server-sent events, parsed
 
 /// The buffers of an event stream (WHATWG HTML 9.2.6) and the effect of each line on them. Kept as bytes: only a
 /// dispatched event is decoded, with invalid UTF-8 replaced.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: replies, paths, ports of ftp, and its control connection as a state machine
+// In this folder: replies, paths, ports of ftp, and its control connection as a state machine
 
 // Decides which FTP command follows which reply, from the greeting to the end of a transfer and the next transfer on
 // the same connection. Sockets, TLS, the source of credentials, and files are handled elsewhere.

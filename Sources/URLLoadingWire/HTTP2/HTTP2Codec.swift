@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: HTTP/2 over nghttp2, without I/O: frames in, events out
+// In this folder: HTTP/2 over nghttp2, without I/O: frames in, events out
 
 // One HTTP/2 connection as seen by a client (RFC 9113), based on nghttp2. I/O and the owners of streams are handled
 // elsewhere. nghttp2's callbacks (`HTTP2Callbacks`) only append events, so no other code runs inside a callback.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: multipart bodies, read and written
+// In this folder: multipart bodies, read and written
 
 /// The boundary between the parts of a multipart body (RFC 2046 §5.1.1): 1 to 70 characters.
 ///

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: the handshakes of SOCKS 4A and 5, as state machines
+// In this folder: the handshakes of SOCKS 4A and 5, as state machines
 
 // The client side of SOCKS 5 (RFC 1928, RFC 1929) and SOCKS 4A, from the first byte to the proxy's final reply. I/O and
 // time are handled elsewhere.

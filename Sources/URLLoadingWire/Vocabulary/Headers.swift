@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: the basic types of HTTP: fields, methods, statuses, hosts, dates (19 files: one type each)
+// In this folder: the basic types of HTTP: fields, methods, statuses, hosts, dates (19 files: one type each)
 
 /// Header or trailer fields in their original order and letter case, including duplicates (RFC 9110 §5).
 ///

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: frames, messages, compression and the handshake of WebSockets, both roles
+// In this folder: frames, messages, compression and the handshake of WebSockets, both roles
 
 import URLLoadingCZlib
 

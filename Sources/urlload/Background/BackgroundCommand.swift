@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: `urlload bg`
+// In this folder: `urlload bg`
 
 // `urlload bg`: transfers that the background agent carries out, also after this program has ended.
 

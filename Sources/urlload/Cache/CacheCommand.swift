@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: `urlload cache`
+// In this folder: `urlload cache`
 
 // `urlload cache`: lists, shows, explains and removes stored responses. It makes no connection.
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: one load after another, or all at once
+// In this folder: one load after another, or all at once
 
 // Loads the URLs of each group, and tells how it went.
 

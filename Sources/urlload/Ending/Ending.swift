@@ -59,7 +59,7 @@ enum WgetExit: Int32, Sendable, CaseIterable {
                 .network
             case .certificate, .identity, .roots: .certificate
             case .login: .login
-            case .protocolViolation, .contentCoding, .tooLarge: .protocolViolation
+            case .protocolViolation, .contentCoding, .tooLarge, .digest: .protocolViolation
             case .range, .redirect, .upload, .remoteFull, .remoteFile: .status
             case .done, .unsupportedScheme, .usage, .badURL, .other, .interrupted, .terminated: .other
             }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: exit codes and their words
+// In this folder: exit codes and their words
 
 // Exit codes. The numbers are curl's where curl has an equal one, so that scripts for curl keep working.
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: files, folders and terminals
+// In this folder: files, folders and terminals
 
 // A file that appears under its name only when it is complete: it is written under a temporary name in the same folder
 // and renamed at the end. Its mode is 0666 less the umask, as with curl or a shell's `>`; a replaced file keeps its

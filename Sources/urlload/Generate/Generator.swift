@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: completions, the man page and the guide's tables
+// In this folder: completions, the man page and the guide's tables
 
 // `--generate KIND`: texts that are generated from the option table.
 

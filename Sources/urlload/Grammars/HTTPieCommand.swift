@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: the options of wget and httpie
+// In this folder: the options of wget and httpie
 
 // `urlload http [METHOD] URL [ITEM…]`: builds a request as httpie does.
 

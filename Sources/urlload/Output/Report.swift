@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: what is written about a load
+// In this folder: what is written about a load
 
 // The result of a load, as written by `--summary json` and `-w`.
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: bodies and heads for people
+// In this folder: bodies and heads for people
 
 // A response head as `-i` and `-I` write it.
 

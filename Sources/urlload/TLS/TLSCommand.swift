@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: `urlload tls`
+// In this folder: `urlload tls`
 
 // `urlload tls HOST[:PORT]`: draws the certificate chain of a server and the result of its verification.
 

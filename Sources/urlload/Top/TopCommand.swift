@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: `urlload top`
+// In this folder: `urlload top`
 
 // `urlload top SOCKET`: shows what the session behind a statistics socket is doing, once a second.
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: `urlload tour`
+// In this folder: `urlload tour`
 
 // `urlload tour`: the features of the library in steps, on a server inside this process. Each step shows its code, runs
 // it, draws the bytes on the wire, and prints the result.

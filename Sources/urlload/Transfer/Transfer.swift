@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: one transfer: its request, its output, its file (18 files: one part each)
+// In this folder: one transfer: its request, its output, its file (18 files: one part each)
 
 // Loads one URL and writes its output. Every outcome, including errors, becomes a `Report`.
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: progress on a terminal
+// In this folder: progress on a terminal
 
 // The progress lines, one for each running load: not for short loads, and drawn at most ten times a second. A value;
 // the time is an argument.

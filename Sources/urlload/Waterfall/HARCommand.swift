@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: times drawn as bars
+// In this folder: times drawn as bars
 
 // `urlload har FILE`: draws the requests of an HTTP Archive.
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: `urlload ws`
+// In this folder: `urlload ws`
 
 // Standard input, read on a thread of its own, because reading from a terminal blocks. It is read only on request.
 

@@ -116,4 +116,28 @@ struct LegacyCredentialRows {
             await recorder.expectOrder(session)
         }
     }
+
+    @Test("a Basic challenge without a realm is answered with the credential of the host's name as realm")
+    func withoutRealm() async throws {
+        try await withHTTPTestServer { origin in
+            origin.route("/") { request in
+                request.headers.contains(.authorization)
+                    ? .ok("open") : .status(.unauthorized, headers: [.wwwAuthenticate: "Basic"])
+            }
+            let storage = URLCredentialStorage()
+            let host = try #require(origin.url().host())
+            for (realm, isAnswered) in [("other", false), (host, true)] {
+                let space = URLProtectionSpace(
+                    host: host, port: Int(origin.port), protocol: "http", realm: realm,
+                    authenticationMethod: NSURLAuthenticationMethodHTTPBasic)
+                storage.setDefaultCredential(credential("ada"), for: space)
+                let configuration = URLSessionConfiguration.ephemeral
+                configuration.urlCredentialStorage = storage
+                let session = URLSession(configuration: configuration)
+                let (data, _) = try await session.data(from: origin.url())
+                #expect((data == Data("open".utf8)) == isAnswered, "\(realm)")
+                session.invalidateAndCancel()
+            }
+        }
+    }
 }

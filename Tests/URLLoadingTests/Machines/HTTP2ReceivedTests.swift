@@ -9,7 +9,8 @@ import URLLoadingWire
 @Suite struct HTTP2ReceivedTests {
     private static func head(_ code: Int, _ violations: [WireViolation] = []) -> HTTP1ResponseHead {
         HTTP1ResponseHead(
-            status: Status(code) ?? .ok, reason: "", version: .http11, headers: [:], violations: WireViolations(violations))
+            status: Status(code) ?? .ok, reason: "", version: .http11, headers: [:],
+            violations: WireViolations(violations))
     }
 
     private static func inbox(_ change: (inout HTTP2Inbox) -> Void) -> HTTP2Inbox {

@@ -243,6 +243,36 @@ struct WebSocketTests {
         }
     }
 
+    @Test("a socket that the server closed ends within twenty milliseconds, whatever timer was set before")
+    func aClosedSocketEndsSoon() async throws {
+        let clock = ManualClock()
+        try await withHTTPTestServer { origin in
+            origin.webSocket("/") { socket in
+                try await socket.send(.text("last"))
+                try await socket.close(WebSocketClose(.normal))
+                _ = try await socket.untilClose()
+            }
+            let session = Session(.patient.with { $0.use(clock) })
+            let socket = session.webSocketTask(origin.webSocketURL("/")).resumed()
+            #expect(try await socket.receive() == .text("last"))
+            await expectFailure(.webSocketClosed) { _ = try await socket.receive() }
+            let hasEnded = Flag()
+            async let ending = {
+                defer { hasEnded.raise() }
+                return await socket.ended()
+            }()
+            // Less than the second of the timer that was set after the first message.
+            for _ in 0..<45 where !hasEnded.isRaised {
+                clock.advance(by: .milliseconds(20))
+                try await Task.sleep(for: .milliseconds(10))
+            }
+            #expect(hasEnded.isRaised)
+            clock.advance(by: .seconds(2))
+            _ = await ending
+            await expectEmpty(session)
+        }
+    }
+
     @Test("a large message without a receiver does not count as silence") func aLargeMessageHoldsUpThePong()
         async throws
     {

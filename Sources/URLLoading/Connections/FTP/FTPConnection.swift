@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: one control connection of ftp
+// In this folder: one control connection of ftp
 
 // A control connection: a transport, the reply parser, and the conversation. It has one owner at a time and no lock; it
 // knows neither files nor where credentials come from.

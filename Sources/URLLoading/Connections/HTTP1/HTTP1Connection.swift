@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: one HTTP/1.1 connection
+// In this folder: one HTTP/1.1 connection
 
 // One HTTP/1.1 connection: a state and a transport. It has one owner at a time and no lock; it knows neither sessions
 // nor redirects. Bytes are read into a buffer that the delivered chunks refer to, so nothing is copied between the

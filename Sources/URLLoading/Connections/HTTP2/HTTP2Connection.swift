@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: one HTTP/2 connection and its streams
+// In this folder: one HTTP/2 connection and its streams
 
 // One HTTP/2 connection: a codec, a transport, and the streams that share them. It has no task of its own: the first
 // task that waits for its stream reads the socket for all (`HTTP2Connection+Reading`). Its state is an `HTTP2State`,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: the body of a request while it is sent, and of a response while it is received
+// In this folder: the body of a request while it is sent, and of a response while it is received
 
 // A body prepared for one request: its files are open and measured, so that the head can state its length. It is opened
 // anew for each request that sends it.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: what a load measures of its connections and requests
+// In this folder: what a load measures of its connections and requests
 
 public import FoundationEssentials
 

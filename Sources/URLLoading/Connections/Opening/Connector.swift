@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: how a connection is made: addresses, proxies, tunnels, TLS
+// In this folder: how a connection is made: addresses, proxies, tunnels, TLS
 
 // Makes the connection for a route: resolves, races addresses, tunnels, secures. Each stage is timed in the
 // transaction's record.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: which load gets which connection
+// In this folder: which load gets which connection
 
 // The connections of a session. `PoolState` decides under the lock; waking waiters and closing connections follow after
 // it.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: a request as it is sent: default fields, cookies, the offer of a WebSocket
+// In this folder: a request as it is sent: default fields, cookies, the offer of a WebSocket
 
 // The preparation of a request: from the caller's value to the fields and the body that are sent.
 

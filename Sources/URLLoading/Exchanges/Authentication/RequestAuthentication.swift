@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: the answers to challenges for credentials, and what a session knows of its logins
+// In this folder: the answers to challenges for credentials, and what a session knows of its logins
 
 // The authentication of one request, from its first sending to the delivered response. It exists only for requests that
 // are challenged, or are expected to be.
@@ -66,7 +66,8 @@ final class RequestAuthentication {
     var channel = Channel()
 
     struct Channel {
-        /// The request is forwarded by a proxy, which may announce that it keeps its clients' connections apart.
+        /// The request is forwarded by a proxy, which may announce that it keeps its clients' connections apart
+        /// (`Proxy-Support: Session-Based-Authentication`, RFC 4559 §6).
         var isForwarded = false
         var keepsClientsApart = false
         /// The channel binding (RFC 5929).

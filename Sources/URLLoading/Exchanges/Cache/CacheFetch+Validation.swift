@@ -125,7 +125,8 @@ extension CacheFetch {
         case .rangeNotSatisfiable: break
         default: return keep(exchange, removals, shared)
         }
-        // The server has another state, or the parts cannot be combined: load the whole response.
+        // The server has another representation than the stored one, or the stored part and the received one cannot be
+        // combined: load the whole response.
         exchange.release()
         if head.tolerated.isEmpty { cache.storage.remove(stored) }
         return try await load(hop, shared)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: the way of a load through the cache
+// In this folder: the way of a load through the cache
 
 // Carries out a cache plan: the path of a load through the cache, in front of HTTP. A fresh response in memory is
 // served without suspension; every other case has its own function, whose frame would otherwise slow down the hit.

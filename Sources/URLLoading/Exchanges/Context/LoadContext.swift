@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: what a load passes down, and the exchange: a request and its response from any source
+// In this folder: what a load passes down, and the exchange: a request and its response from any source
 
 // The context of a load, passed to every function that works for it: the session's shared state, the decisions, and the
 // events. It is also the load's handle, so that a load is one object. Facts about a single request are returned with

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: ftp and ftps: a login, a transfer, its body
+// In this folder: ftp and ftps: a login, a transfer, its body
 
 // Handles ftp and ftps: a login, a new or idle control connection, a transfer; retried on a fresh connection if an idle
 // one turned out to be closed.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: file and data URLs
+// In this folder: file and data URLs
 
 import FoundationEssentials
 import URLLoadingIO

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: one request over HTTP/1.1 or HTTP/2, repeated where it may be
+// In this folder: one request over HTTP/1.1 or HTTP/2, repeated where it may be
 
 // Loads http and https: prepares the request, runs one exchange on a connection, and repeats it on a fresh connection
 // if an idle one was stale.

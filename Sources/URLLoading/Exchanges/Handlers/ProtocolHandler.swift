@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: the protocol of handlers, their order, and the caller's own
+// In this folder: the protocol of handlers, their order, and the caller's own
 
 public import FoundationEssentials
 import URLLoadingIO

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: whether a request is sent again: at once, or after a delay
+// In this folder: whether a request is sent again: at once, or after a delay
 
 // Decides whether a request is repeated at once after a failure for which neither side is responsible. Pure. Retries
 // under a policy are decided by `BackoffPlan`.

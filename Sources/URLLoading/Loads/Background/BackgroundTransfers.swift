@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: a program's side of background transfers
+// In this folder: a program's side of background transfers
 
 public import FoundationEssentials
 import URLLoadingIO

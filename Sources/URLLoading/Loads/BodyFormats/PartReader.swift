@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: response bodies as lines, parts, events and JSON
+// In this folder: response bodies as lines, parts, events and JSON
 
 // Splits a multipart body into parts, for one reader at a time. Requesting the next part skips the rest of the current
 // one.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: the growing file of a download
+// In this folder: the growing file of a download
 
 // The growing file of a download, and the facts needed to resume it later. Written by the load's task; any task may
 // request a token.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: the events of a load, their order, and who is told
+// In this folder: the events of a load, their order, and who is told
 
 // The single point that every event of a load passes: from here the session's observers, the sequences of a handle, and
 // the classic delegates are notified, in the same order. A load without observers and without a handle has no emitter,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: the story of a load, and the plan for redirects
+// In this folder: the story of a load, and the plan for redirects
 
 // The steps of a load and their order, top to bottom. Each step's decision is a plan, made elsewhere as a value;
 // sockets and bytes belong to the exchanges. Facts about a response are returned with its exchange.

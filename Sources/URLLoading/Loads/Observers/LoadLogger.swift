@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: the library's own observers: log lines, counts, traces
+// In this folder: the library's own observers: log lines, counts, traces
 
 import Synchronization
 import URLLoadingIO

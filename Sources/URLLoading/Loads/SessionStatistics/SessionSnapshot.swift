@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: what a session shows to `urlload top`
+// In this folder: what a session shows to `urlload top`
 
 // The connections, loads and traffic of a session at one moment: a line of JSON on its statistics socket, which
 // `urlload top` reads.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: byte streams over TCP and TLS
+// In this folder: byte streams over TCP and TLS
 
 public import FoundationEssentials
 import Synchronization

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: tasks: created suspended, driven, read, turned into others
+// In this folder: tasks: created suspended, driven, read, turned into others
 
 public import FoundationEssentials
 import Synchronization

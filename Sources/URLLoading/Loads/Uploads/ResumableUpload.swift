@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: uploads that are resumed
+// In this folder: uploads that are resumed
 
 // The steps of a resumable upload: create, then query the offset and append until the server has everything.
 // `UploadPlan` interprets the responses; `ResumableUpload+Requests` makes the requests.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: the times of requests as a value to draw
+// In this folder: the times of requests as a value to draw
 
 import Synchronization
 public import URLLoadingWire

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: an open WebSocket
+// In this folder: an open WebSocket
 
 // The driver behind a WebSocket task: the load that opens the socket, then its connection, the calls that use it, and
 // its end. Reading, sending and the idle timer are extensions in files of their own.

@@ -9,8 +9,9 @@ import URLLoadingIO
 
 final class WebSocketIdleTimer: TimerTarget {
     private let load: WebSocketDriver
-    init(_ load: WebSocketDriver) { self.load = load }
-    func timerFired(now: Int64) { load.keep() }
+    private let due: Int64
+    init(_ load: WebSocketDriver, at due: Int64) { (self.load, self.due) = (load, due) }
+    func timerFired(now: Int64) { load.keep(due) }
 }
 
 extension WebSocketDriver {
@@ -21,20 +22,21 @@ extension WebSocketDriver {
     private static let maximumReads = 4
     private static let readSize = 16 * 1024
 
-    /// Sets the idle timer, unless it is set or a call reads.
+    /// Sets the idle timer, unless it is set for an earlier time or a call reads.
     /// - Parameter hasLeftover: bytes wait to be written, so the timer is set even while a call reads.
     func keep(within interval: Int64, hasLeftover: Bool = false) {
-        let (isNeeded, isLingering) = state.withLock {
-            ($0.setIdleTimer(hasLeftover: hasLeftover), $0.lingersUntil != nil)
+        let now = clock.coarseNow()
+        let due = state.withLock { state -> Int64? in
+            let due = now &+ (state.lingersUntil == nil ? interval : min(interval, Self.soon))
+            return state.setIdleTimer(at: due, hasLeftover: hasLeftover) ? due : nil
         }
-        guard isNeeded else { return }
-        clock.schedule(
-            WebSocketIdleTimer(self), at: clock.coarseNow() &+ (isLingering ? min(interval, Self.soon) : interval))
+        if let due { clock.schedule(WebSocketIdleTimer(self, at: due), at: due) }
     }
 
     /// Called on the poller's thread.
-    fileprivate func keep() {
-        state.withLock { $0.idleTimerFired() }
+    /// - Parameter due: when the timer was to fire; one that an earlier one has replaced does nothing.
+    fileprivate func keep(_ due: Int64) {
+        guard state.withLock({ $0.idleTimerFired(due) }) else { return }
         readAvailable()
         // If bytes are left over, `pump` sets the timer again.
         _ = pump()

@@ -66,8 +66,8 @@ struct WebSocketState: Sendable {
     private var turns: [WebSocketCall] = []
     /// Slots of calls that wait for the next change of the state.
     private var waiting: [PollSlot] = []
-    /// True while the idle timer is set; when it fires, it reads and writes as far as no wait is needed.
-    private(set) var isIdleTimerSet = false
+    /// When the idle timer is to fire; `nil` while none is set. It reads and writes as far as no wait is needed.
+    private var idleTimer: Int64?
 
     /// Messages read ahead of `receive`.
     private var ahead: [WebSocketMessage] = []
@@ -275,13 +275,20 @@ struct WebSocketState: Sendable {
 
     // MARK: The idle timer
 
-    /// Returns whether the caller sets the idle timer.
-    /// - Parameter hasLeftover: bytes wait to be written, so the timer is needed even while a call reads.
-    mutating func setIdleTimer(hasLeftover: Bool) -> Bool {
-        guard transport != nil, !isIdleTimerSet, hasLeftover || !isReading else { return false }
-        isIdleTimerSet = true
+    /// Returns whether the caller sets the idle timer: an earlier one takes the place of one that is set.
+    /// - Parameters:
+    ///   - due: when it is to fire.
+    ///   - hasLeftover: bytes wait to be written, so the timer is needed even while a call reads.
+    mutating func setIdleTimer(at due: Int64, hasLeftover: Bool) -> Bool {
+        guard transport != nil, idleTimer.map({ due < $0 }) ?? true, hasLeftover || !isReading else { return false }
+        idleTimer = due
         return true
     }
 
-    mutating func idleTimerFired() { isIdleTimerSet = false }
+    /// Returns whether the timer is the one that was set last.
+    mutating func idleTimerFired(_ due: Int64) -> Bool {
+        guard idleTimer == due else { return false }
+        idleTimer = nil
+        return true
+    }
 }

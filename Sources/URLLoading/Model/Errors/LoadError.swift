@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: the error of a load, and what the errors of lower layers become
+// In this folder: the error of a load, and what the errors of lower layers become
 
 public import FoundationEssentials
 

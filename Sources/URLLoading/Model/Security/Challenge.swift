@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: credentials, challenges, certificates and trust as the caller sees them
+// In this folder: credentials, challenges, certificates and trust as the caller sees them
 
 /// A request for credentials or a client certificate, or a server's certificate to be judged.
 ///

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: what downloads and uploads carry from one attempt to the next, and the options of WebSockets
+// In this folder: what downloads and uploads carry from one attempt to the next, and the options of WebSockets
 
 // The token that resumes an interrupted download. Serialised tokens are not trusted: version, checksum, location,
 // owner, length and last bytes of the file are checked, only harmless fields are sent, and `ResumePlan`

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: the HTTP Archive (HAR)
+// In this folder: the HTTP Archive (HAR)
 
 // The types of HAR 1.2 (http://www.softwareishard.com/blog/har-12-spec/). Fields that the format requires are not
 // optional here. Fields that begin with an underscore are extensions, which the format allows.

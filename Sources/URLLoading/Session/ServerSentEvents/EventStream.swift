@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: server-sent events with reconnection
+// In this folder: server-sent events with reconnection
 
 // One iteration of server-sent events: connect, read, wait, reconnect. Each connection is the load of a task handle, so
 // that the session can end it even between two events, when no library code runs.

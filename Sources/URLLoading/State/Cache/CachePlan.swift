@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: what may be stored and what may answer a request, decided as values
+// In this folder: what may be stored and what may answer a request, decided as values
 
 // Decides whether a stored response may answer a request, and otherwise how to use what is stored: RFC 9111 §4, RFC
 // 5861, RFC 8246. Pure: every input is passed in, including the time. A plan describes itself and its reason, for logs.

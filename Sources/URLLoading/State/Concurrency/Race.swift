@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: what Swift's concurrency lacks: races with the end of a load, weak references for timers, objects that are
+// In this folder: what Swift's concurrency lacks: races with the end of a load, weak references for timers, objects that are
 //     set late
 
 // A race between a caller's closure and the end of its load.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: the store of cookies and its rules
+// In this folder: the store of cookies and its rules
 
 public import FoundationEssentials
 import Synchronization

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: the stores of credentials, a credential in use, and the bearer token with its renewal
+// In this folder: the stores of credentials, a credential in use, and the bearer token with its renewal
 
 public import FoundationEssentials
 import Synchronization
@@ -121,7 +121,14 @@ struct CredentialTable: Sendable {
 
     func credential(for space: ProtectionSpace) -> Credential? {
         credentials[space]?.last ?? credentials[space.with(.any, realm: space.realm)]?.last
-            ?? credentials[space.with(.any, realm: nil)]?.last
+            ?? credentials[space.with(.any, realm: nil)]?.last ?? credentialOfHost(for: space)
+    }
+
+    /// A Basic challenge that names no realm has that of the host on Apple's platforms.
+    private func credentialOfHost(for space: ProtectionSpace) -> Credential? {
+        guard space.realm == nil, space.method == .basic else { return nil }
+        return credentials[space.with(.basic, realm: space.host)]?.last
+            ?? credentials[space.with(.any, realm: space.host)]?.last
     }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: the caller's closures that answer questions during a load, and how one is run
+// In this folder: the caller's closures that answer questions during a load, and how one is run
 
 /// A closure of the caller's that answers a question during a load.
 ///

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: the handle that ends, suspends and times a load, and the register of a session's loads
+// In this folder: the handle that ends, suspends and times a load, and the register of a session's loads
 
 // The handle by which a load is ended from outside (by its task's cancellation, by a timer, by its session), suspended
 // and resumed. It is independent of the features of a load, which belong to `LoadContext`. See `StopToken` for how a
@@ -18,7 +18,8 @@ protocol StopListener: AnyObject, Sendable {
     func requireEnd()
 }
 
-/// Not final, because the context of a load is its handle and adds to it; a subclass overrides nothing.
+/// Not final: its subclass, `LoadContext`, adds stored properties, so that one object is both the handle and the context
+/// of a load. A subclass overrides nothing.
 class LoadHandle: StopToken, @unchecked Sendable {
     // Unchecked: no class that is open to subclasses can be checked; `registryIndex` is guarded by the registry's
     // lock.

@@ -170,7 +170,7 @@ final class LoadRegistry: Sendable {
             if load.deadline.load(ordering: .sequentiallyConsistent) <= now {
                 load.stop(.deadline)
             } else if !load.isSuspended, load.idleDeadline.load(ordering: .relaxed) <= now {
-                // A load that is not parked has received bytes and waits for a thread, which is not the peer's silence.
+                // A load that is not parked has received bytes and waits for a thread: the peer was not silent.
                 if load.isParked { load.stop(.idle) } else { next = min(next, now + Self.secondCheckDelay) }
             } else {
                 next = min(next, due(load, now))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: addresses, names and networks: what a connection may go to, and by which route (15 files: one public type
+// In this folder: addresses, names and networks: what a connection may go to, and by which route (15 files: one public type
 //     each)
 
 // The route to an origin, with everything that decides whether a connection may be shared.

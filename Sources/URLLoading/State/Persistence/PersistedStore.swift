@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: a table in memory with a file behind it
+// In this folder: a table in memory with a file behind it
 
 // A table with an optional file: read at first use, written in the background, compared with the changes of other
 // processes once a second at most. `StateDisk` says how. Cookies and HSTS hosts are stored in one each.

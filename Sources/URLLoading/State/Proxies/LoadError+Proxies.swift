@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: proxies, their chains, and the environment's settings
+// In this folder: proxies, their chains, and the environment's settings
 
 // Failures before a proxy has forwarded the load. Every hop of a proxy chain may fail; `ProxyFailure` names the hop and
 // its response.

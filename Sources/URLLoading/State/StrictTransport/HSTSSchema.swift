@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: the store of HSTS hosts and its rules
+// In this folder: the store of HSTS hosts and its rules
 
 // The file format of HSTS hosts, and the changes of an HSTS store: what each does to the table and to the file.
 

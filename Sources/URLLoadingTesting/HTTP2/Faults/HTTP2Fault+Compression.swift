@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: what a peer of HTTP/2 may do wrong
+// In this folder: what a peer of HTTP/2 may do wrong
 
 // Field blocks that are malformed, or small on the wire and large after decompression (RFC 7541 §7.3).
 

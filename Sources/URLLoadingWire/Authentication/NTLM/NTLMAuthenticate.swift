@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: the messages of NTLM
+// In this folder: the messages of NTLM
 
 // The third NTLM message, which proves knowledge of the password: NTLMv2 only (MS-NLMP §2.2.1.3, §3.3.2). The caller
 // supplies hash functions, random values and the time.

@@ -33,7 +33,7 @@ extension HTTP2Connection {
     /// Whether the peer's SETTINGS have arrived. If not, their arrival will be an event of the stream.
     func knowsSettings(_ stream: HTTP2Stream) -> Bool { state.withLock { $0.knowsPeerSettings(stream) } }
 
-    /// Lets the stream be read and written by the tasks that wait on its slot.
+    /// Turns the stream into a tunnel: from now on a reader and a writer wait until it has data, or room in its window.
     func beginTunnel(_ stream: HTTP2Stream) {
         var started: HTTP2TunnelReader?
         state.withLock { state in

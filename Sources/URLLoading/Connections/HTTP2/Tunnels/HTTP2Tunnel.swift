@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: a stream of an HTTP/2 connection as a byte stream, for WebSockets
+// In this folder: a stream of an HTTP/2 connection as a byte stream, for WebSockets
 
 // A stream of a shared connection as a byte stream in both directions: DATA frames carry the bytes, the window acts as
 // the socket buffer, END_STREAM is an orderly end, and RST_STREAM a reset (RFC 8441 §5).

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: finding, starting and talking to the background agent
+// In this folder: finding, starting and talking to the background agent
 
 // The program's side of a connection to the background agent.
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: what crosses to the agent, encoded
+// In this folder: what crosses to the agent, encoded
 
 // The serialised order for a transfer by the background agent. Its fields are named, so that older and newer builds
 // understand each other.

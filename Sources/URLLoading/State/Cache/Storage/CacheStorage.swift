@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Room: stored responses, their keys, and the storage in memory
+// In this folder: stored responses, their keys, and the storage in memory
 
 // The storage of a cache: in memory, on disk, or both. It knows no HTTP rules: it stores entries until it needs the
 // room, and returns an entry completely or not at all. All calls may be made from any task; those marked "may block"
