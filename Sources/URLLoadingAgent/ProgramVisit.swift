@@ -44,8 +44,8 @@ struct ProgramVisit {
         backlog = .waiting(events: events, transfers: transfers)
     }
 
-    /// The program asks for events.
-    /// - Parameter missed: those that exist, in order.
+    /// Begins to deliver events to the program, which has asked for them.
+    /// - Parameter missed: the sequence numbers of the events that it has not acknowledged yet, in order.
     mutating func listen(_ missed: [Int64]) {
         delivery = .listening(unsent: missed[...])
         if case .waiting(_, let transfers) = backlog {

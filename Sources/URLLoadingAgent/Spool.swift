@@ -133,8 +133,8 @@ struct Spool: Sendable {
             if !known.contains(path) { PrivateFolder.remove(path) }
         }
         for name in PrivateFolder.names(delivered) where name.hasPrefix(".urlloading-") {
-            // A program that still uses the file has claimed it, and removes it. A file without a claim is removed here,
-            // when `file` is released.
+            // A program that still uses the file has claimed it, and removes it. A file without a claim is removed
+            // here, when `file` is released.
             guard let file = try? FileWriter.adopt(delivered + "/" + name), file.claim() else { continue }
             file.unkeep()
         }

@@ -105,7 +105,7 @@ extension HTTPTestServer.Response {
     }
 
     /// A part of a body, or a pause between two parts. A literal stands for its UTF-8 bytes.
-    public enum Piece: Sendable, ExpressibleByStringLiteral {
+    public enum Piece: Sendable, ExpressibleByStringInterpolation {
         /// Bytes that are sent unchanged.
         case bytes([UInt8])
         /// A pause; the preceding bytes are sent first.

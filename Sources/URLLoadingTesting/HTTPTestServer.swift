@@ -34,8 +34,10 @@ public final class HTTPTestServer: Sendable {
     /// ```swift
     /// let origin = try HTTPTestServer()
     /// origin.start()
-    /// defer { await origin.stop() }
+    /// print(origin.url())
+    /// await origin.stop()
     /// ```
+    /// ``withHTTPTestServer(_:_:)`` stops it also when your code throws.
     /// - Throws: an error if the socket or the TLS context could not be created.
     public init(_ configuration: Configuration = Configuration()) throws {
         self.configuration = configuration

@@ -64,6 +64,8 @@ int csys_listen(int descriptor, const struct sockaddr *address, socklen_t length
 int csys_reserve(int descriptor, const struct sockaddr *address, socklen_t length);
 int csys_accept(int descriptor, struct sockaddr_storage *peer, socklen_t *length);
 int csys_set_no_delay(int descriptor);
+/// Acknowledges what was received now, if the system has delayed it.
+int csys_acknowledge(int descriptor);
 /// Reports the socket as readable once this many bytes have arrived (SO_RCVLOWAT), or the peer has closed; default 1.
 int csys_set_receive_low_water(int descriptor, int count);
 /// Marks outgoing packets with a DSCP (0 to 63), and queues them locally with a priority (0 to 6).

@@ -142,6 +142,11 @@ int csys_set_no_delay(int descriptor) {
     return result(setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on));
 }
 
+int csys_acknowledge(int descriptor) {
+    int on = 1;
+    return result(setsockopt(descriptor, IPPROTO_TCP, TCP_QUICKACK, &on, sizeof on));
+}
+
 int csys_set_keep_alive(int descriptor, int seconds, int count) {
     int on = 1;
     if (setsockopt(descriptor, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on) < 0

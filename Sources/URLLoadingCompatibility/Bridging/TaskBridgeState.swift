@@ -54,7 +54,8 @@ extension TaskBridge {
             let details: Active?
         }
 
-        /// Ends the task after its last call. Returns the released objects, to be destroyed outside of the lock.
+        /// Ends the task after the last call to its delegate or handler. Returns the objects that the task held, to be
+        /// destroyed outside of the lock.
         mutating func leave() -> Released {
             let released = Released(session: session, task: task, work: work, details: active)
             if case .active(let work) = stage { stage = .over(work.load?.snapshot) }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// In this folder: the one thread that waits for the kernel, the places where tasks wait, timers, locks (16 files: one kind of
-//     wait each)
+// In this folder: the one thread that waits for the kernel, the places where tasks wait, timers, locks (16 files: one
+//     kind of wait each)
 
 // The single thread that waits for the kernel and learns which sockets are ready.
 //

@@ -112,6 +112,10 @@ package final class SocketTransport: Transport {
         isOpen && csys_set_receive_low_water(descriptor, Int32(clamping: count)) == 0
     }
 
+    package func acknowledge() {
+        if isOpen, peer?.family != .unix { _ = csys_acknowledge(descriptor) }
+    }
+
     package var localAddress: SocketAddress? {
         var storage = sockaddr_storage()
         var length = socklen_t(MemoryLayout<sockaddr_storage>.size)

@@ -37,6 +37,9 @@ package protocol Transport: AnyObject, Sendable {
     /// the default. A read returns fewer bytes all the same. Returns false if the transport cannot do it, as bytes of
     /// TLS records and tunnels are counted otherwise.
     func notifyReadable(at count: Int) -> Bool
+    /// Lets the system acknowledge at once what was received. By default it waits for up to 40 ms, in the hope that
+    /// data goes the same way.
+    func acknowledge()
     /// The socket's remote address, if known; behind a tunnel, the tunnel's.
     var remoteAddress: SocketAddress? { get }
     /// The socket's local address. Calls the kernel.
@@ -48,6 +51,7 @@ package protocol Transport: AnyObject, Sendable {
 extension Transport {
     package var mayHoldMore: Bool { true }
     package func notifyReadable(at count: Int) -> Bool { false }
+    package func acknowledge() {}
     package func endWriting() throws(IOFailure) -> Progress {
         finishWriting()
         return .moved(0)

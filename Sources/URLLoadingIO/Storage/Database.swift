@@ -30,7 +30,7 @@ package final class Database {
         case exclusive
     }
 
-    /// Opens a file, or creates it, accessible to its owner only if the umask permits that. The file uses write-ahead
+    /// Opens a file, or creates it; the umask decides whether other users may read a new one. The file uses write-ahead
     /// logging (WAL): readers and one writer do not wait for each other, and committed data survives the death of the
     /// process; a loss of power never corrupts the file.
     ///

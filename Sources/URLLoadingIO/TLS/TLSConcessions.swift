@@ -2,9 +2,10 @@
 
 // What a handshake accepts of its peer: the configuration's limits, lowered by the concessions to that peer.
 //
-// Rule 1: concessions hold for the peers of a pattern. The configuration itself cannot go below TLS 1.2 and level 2.
-// Rule 2: a lower version lowers what that version needs, its handshake's signature of MD5 and SHA-1, and not the
-// strength of certificates.
+// Rule 1: a concession holds only for the hosts that its pattern matches. The configuration itself cannot accept less
+// than TLS 1.2 and OpenSSL's security level 2.
+// Rule 2: conceding TLS 1.0 or 1.1 also lowers the security level of the handshake, which these versions sign with MD5
+// and SHA-1. It does not lower the level of certificates.
 
 import URLLoadingCOpenSSL
 

@@ -19,7 +19,8 @@ package final class TLSContext: Sendable {
     /// Limit of the bytes of certificates that a peer may send: work done before anything is known about the peer.
     private static let certificateBytes = 100 * 1024
 
-    /// Done before `main` by a constructor, which the linker keeps because of this reference.
+    /// Keeps OpenSSL usable while the process exits. A constructor in the same C file has done so before `main`; this
+    /// reference makes the linker keep that file.
     private static let isUsableAtExit = cexit_keep_openssl()
 
     package init(_ configuration: TLSConfiguration) throws(TLSFailure) {

@@ -72,4 +72,19 @@ extension TLSTransport {
         let name = side.name?.description ?? negotiated?.serverName ?? "server"
         return "\(version)(\(name)) over \(link.inner.description)"
     }
+
+    /// Whether the peer's certificate was verified, and no decision overrode the result.
+    package var isProven: Bool {
+        if case .client(let context, _, _, _) = side {
+            context.configuration.verification == .full && !isForced
+        } else {
+            false
+        }
+    }
+    /// `TLSConfiguration.number` of a client.
+    package var settingsNumber: Int? {
+        if case .client(let context, _, _, _) = side { context.configuration.number } else { nil }
+    }
+
+    package func acknowledge() { link.inner.acknowledge() }
 }

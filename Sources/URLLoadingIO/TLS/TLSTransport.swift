@@ -155,18 +155,6 @@ package final class TLSTransport: Transport, @unchecked Sendable {
     }
     /// True if the peer is trusted by a decision alone.
     package var isForced: Bool { forced.load(ordering: .relaxed) }
-    /// Whether the peer's certificate was verified, and no decision overrode the result.
-    package var isProven: Bool {
-        if case .client(let context, _, _, _) = side {
-            context.configuration.verification == .full && !isForced
-        } else {
-            false
-        }
-    }
-    /// `TLSConfiguration.number` of a client.
-    package var settingsNumber: Int? {
-        if case .client(let context, _, _, _) = side { context.configuration.number } else { nil }
-    }
     private let forced = Atomic<Bool>(false)
 
     /// Supplies the client certificate; `nil` presents none.

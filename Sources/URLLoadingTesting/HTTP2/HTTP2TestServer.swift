@@ -41,8 +41,10 @@ public final class HTTP2TestServer: Sendable {
     /// ```swift
     /// let server = try HTTP2TestServer()
     /// server.start()
-    /// defer { await server.stop() }
+    /// print(server.url("/"))
+    /// await server.stop()
     /// ```
+    /// ``withHTTP2TestServer(_:_:)`` stops it also when your code throws.
     /// - Throws: an error if the socket or the TLS context could not be created.
     public init(_ configuration: Configuration = Configuration()) throws {
         self.configuration = configuration

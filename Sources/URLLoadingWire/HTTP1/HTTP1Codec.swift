@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// In this folder: HTTP/1.1 without I/O, both roles; heads that break rules are repaired here (17 files: head, body, repair)
+// In this folder: HTTP/1.1 without I/O, both roles; heads that break rules are repaired here (17 files: head, body,
+//     repair)
 
 // The state of one HTTP/1.1 connection for either role, and the rules that connect its two directions. I/O, time, and
 // fields that do not frame the message are handled elsewhere. Three operations: send, receive (the input), next.

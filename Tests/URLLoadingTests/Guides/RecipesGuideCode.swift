@@ -94,7 +94,8 @@ enum Recipes {
         /// Returns a new access token. Calls that arrive during a renewal get its result.
         func renewed() async throws -> String {
             if let running { return try await running.value }
-            // A task of its own: a renewal that the server has carried out is stored, even if all waiting loads are gone.
+            // A task of its own: a renewal that the server has carried out is stored, even if all waiting loads are
+            // gone.
             let task = Task { try await renew() }
             running = task
             defer { running = nil }

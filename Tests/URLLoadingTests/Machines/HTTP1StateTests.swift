@@ -41,6 +41,23 @@ import URLLoadingWire
         }
     }
 
+    @Test("what has arrived is acknowledged once before the wait for the rest, after the first exchange")
+    func acknowledges() throws {
+        var state = try sent()
+        try receive("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n", in: &state)
+        // A new connection acknowledges at once by itself.
+        var answers = [state.acknowledges()]
+        try receive("ab", in: &state)
+        for _ in 0..<2 {
+            try send(&state)
+            answers.append(state.acknowledges())
+            try receive("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n", in: &state)
+            answers += [state.acknowledges(), state.acknowledges()]
+            try receive("ab", in: &state)
+        }
+        #expect(answers == [false, false, true, false, false, true, false])
+    }
+
     /// What the questions answer after some bytes.
     private struct Row: Sendable, CustomTestStringConvertible {
         let text: String

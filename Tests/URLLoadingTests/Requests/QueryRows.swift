@@ -12,7 +12,7 @@ import URLLoadingWire
 @Suite(.timeLimit(.minutes(4)))
 struct QueryRows {
     private static func request(_ url: URL) -> Request {
-        Request(url: url, method: .query, headers: [.contentType: "text/plain"], body: .text("select"))
+        Request(url: url, method: .query, headers: [.contentType: "text/plain"], body: .data(Data("select".utf8)))
     }
 
     @Test("a redirect keeps method and content, except for 303", arguments: [301, 302, 303, 307, 308])
@@ -61,7 +61,7 @@ struct QueryRows {
     @Test("its response is not stored, and it removes none; identical ones are not shared") func cache() async throws {
         try await withCacheRig({ $0.caching.coalescesIdenticalRequests = true }) { rig in
             rig.origin.route("/") { .ok("\($0.method)", headers: [.cacheControl: "max-age=60"]) }
-            try await rig.expect("/", "200 GET 0", requests: 1)
+            try await rig.expect("/", "200 GET -", requests: 1)
             for requests in 2...3 {
                 let (data, _) = try await rig.session.data(for: Self.request(rig.origin.url()))
                 #expect(String(decoding: data, as: UTF8.self) == "QUERY" && rig.requests == requests)

@@ -262,11 +262,11 @@ struct WebSocketTests {
                 return await socket.ended()
             }()
             // Less than the second of the timer that was set after the first message.
-            for _ in 0..<45 where !hasEnded.isRaised {
+            for _ in 0..<45 where !hasEnded.value {
                 clock.advance(by: .milliseconds(20))
                 try await Task.sleep(for: .milliseconds(10))
             }
-            #expect(hasEnded.isRaised)
+            #expect(hasEnded.value)
             clock.advance(by: .seconds(2))
             _ = await ending
             await expectEmpty(session)

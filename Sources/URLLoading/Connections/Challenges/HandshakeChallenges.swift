@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// In this folder: what a connection asks its load: questions of TLS handshakes become challenges, logins of connections, proofs
+// In this folder: what a connection asks its load: questions of TLS handshakes become challenges, logins of
+//     connections, proofs
 
 // Turns the questions of a TLS handshake into challenges, and answers them by the decision.
 

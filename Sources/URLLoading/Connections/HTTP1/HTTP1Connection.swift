@@ -219,7 +219,10 @@ final class HTTP1Connection: @unchecked Sendable {
     /// - Parameter isOffActors: whether the caller runs outside of actors, whose threads are not kept waiting.
     @inline(never)
     private func mustPark(_ interest: PollSlot.Interest, isOffActors: Bool) -> Bool {
-        if interest == .read, isOffActors, waitInThread() { return false }
+        if interest == .read {
+            if isOffActors, waitInThread() { return false }
+            if state.acknowledges() { transport.acknowledge() }
+        }
         receivedSinceWait = 0
         if let moment = gathering.wait(now: Poller.now()) {
             // Not the session's clock, which a test may hold.

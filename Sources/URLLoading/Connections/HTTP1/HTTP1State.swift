@@ -19,6 +19,7 @@ struct HTTP1State: Sendable {
     private(set) var isInputOver = false
     /// The number of violations of the current response that were reported.
     private var reported = 0
+    private var hasAcknowledged = false
 
     init(_ codec: HTTP1Codec) { self.codec = codec }
 
@@ -99,7 +100,16 @@ struct HTTP1State: Sendable {
         guard allowsNext else { throw WireViolation(.local, .illegalState, section: "RFC 9112 9.3") }
         try codec.startNextExchange()
         exchanges += 1
-        (response, reported) = (.awaited, 0)
+        (response, reported, hasAcknowledged) = (.awaited, 0, false)
+    }
+
+    /// Whether what was received is to be acknowledged before the wait for the rest, once in an exchange. A server that
+    /// writes head and body apart sends the body only then (Nagle's algorithm, RFC 896), and on a connection that has
+    /// answered before, the system delays the acknowledgement by 40 ms.
+    mutating func acknowledges() -> Bool {
+        guard exchanges > 1, hasReceived, !hasAcknowledged else { return false }
+        hasAcknowledged = true
+        return true
     }
 
     /// Bytes were received.

@@ -75,8 +75,8 @@ final class DigestCheck {
 }
 
 extension BodyDigest {
-    /// The strongest digest that a field states. A field that breaks the grammar, other algorithms, and values of a wrong
-    /// length state nothing (RFC 9530 §2: a recipient may ignore any).
+    /// The strongest digest that a field states. A field that breaks the grammar, other algorithms, and values of a
+    /// wrong length state nothing (RFC 9530 §2: a recipient may ignore any).
     init?(stated field: FieldName, in headers: Headers) {
         guard let text = headers[field], let stated = StructuredField.byteSequences(text) else { return nil }
         for algorithm in [Algorithm.sha512, .sha256] {

@@ -28,8 +28,8 @@ extension LoadMetrics {
             case network
             /// This machine answered: `file` and `data` URLs, and responses of custom handlers.
             case local
-            /// A stored response (``Configuration/Caching/store``). If it was revalidated, the validation is a transaction
-            /// of its own before this one.
+            /// A stored response (``Configuration/Caching/store``). If it was revalidated, the validation is a
+            /// transaction of its own before this one.
             case cache
         }
         /// The source of the response.

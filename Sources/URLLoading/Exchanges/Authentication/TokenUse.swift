@@ -45,7 +45,8 @@ extension ProtocolClient {
 }
 
 extension ProtocolClient.Next {
-    /// Loads as `load` does, and reports the tokens that are renewed after this handler.
+    /// Loads as `load` does, and calls `renewals` when the part of the handler chain behind this handler renews the
+    /// request's bearer token: with the refusal, and again when the request is sent with the new token.
     package func load(
         _ request: Request, renewals: @escaping @Sendable (TokenRenewal) -> Void
     ) async throws(LoadError) -> ProtocolResponse {

@@ -74,7 +74,8 @@ final class SessionCache: Sendable {
         currentChecks = Lock(Checks(mark: CacheOwner.trust(configuration)))
     }
 
-    /// Applies the TLS checks of other settings to later loads: they use and store what was stored under these.
+    /// Gives the cache the TLS checks of a new configuration, unless it has newer ones. Later loads then get from the
+    /// cache only responses that were stored under the same checks, and their own responses are stored under these.
     func renew(_ configuration: Configuration, _ number: Int) {
         let renewed = Checks(mark: CacheOwner.trust(configuration), number: number)
         currentChecks.withLock { if $0.number < number { $0 = renewed } }

@@ -468,6 +468,8 @@ final class DownloadWork: Sendable {
                 from: held.path, to: leftover.path(percentEncoded: false), replacing: true, permissions: .usual,
                 synchronizes: false)
         } else if isUseless {
+            // A token may have been kept of it meanwhile.
+            held?.unkeep()
             held?.discard()
         }
         held?.unclaim()
@@ -495,8 +497,11 @@ final class DownloadWork: Sendable {
     func resumeToken(after error: LoadError) -> ResumeToken? {
         guard error.reason != .invalidResumeToken else { return nil }
         let (hasContent, start) = state.withLock { ($0.hasContent, $0.start) }
-        guard !hasContent, case .resumed(let token) = start else { return resumeToken(isEarly: false) }
-        return token
+        return switch start {
+        case .resumed(let token) where !hasContent: token
+        case .unknown where given != nil: given
+        default: resumeToken(isEarly: false)
+        }
     }
 
     /// The number of bytes of the file that are known to be on disk.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The file in which a download keeps its resume token (`DownloadOptions.resumeFile`), so that the next process continues
-// with the same call. Its content is checked as any other serialised token.
+// The file in which a download keeps its resume token (`DownloadOptions.resumeFile`), so that the next process
+// continues with the same call. Its content is checked as any other serialised token.
 
 import FoundationEssentials
 import URLLoadingIO

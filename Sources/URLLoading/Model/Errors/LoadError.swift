@@ -12,16 +12,16 @@ public import FoundationEssentials
 /// ```swift
 /// do throws(LoadError) {
 ///     let (data, _) = try await session.data(from: url)
-/// } catch where error.reason == .hostNotFound {
-///     print("no such host: \(error)")
-/// } catch where error.party == .remote {
-///     print("the server misbehaved: \(error)")
 /// } catch {
-///     throw error
+///     switch error.reason {
+///     case .hostNotFound: print("no such host: \(error)")
+///     case _ where error.party == .remote: print("the server misbehaved: \(error)")
+///     default: throw error
+///     }
 /// }
 /// ```
-/// A `do` whose calls all throw `LoadError` should end in a plain `catch`, as this one does: without it, Swift 6.3.1
-/// crashes at some of them, in `main.swift` for example.
+/// Write one `catch` without a pattern, as here: Swift 6.3.1 crashes at some `do` statements whose calls all throw
+/// `LoadError` and whose `catch` has one.
 ///
 /// The description is one line for people: reason, phase, URL without query, details, and the error of the caller's own
 /// code. The library puts no credentials, header values or bodies into it.

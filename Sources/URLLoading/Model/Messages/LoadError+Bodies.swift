@@ -48,9 +48,7 @@ extension LoadError {
     /// (``Reason/cannotWriteFile``); otherwise `nil`.
     ///
     /// ```swift
-    /// catch where error.reason == .unacceptableStatus {
-    ///     let wait = error.response?.http?.headers["Retry-After"]
-    /// }
+    /// if error.reason == .unacceptableStatus { print(error.response?.http?.headers["Retry-After"] ?? "") }
     /// ```
     public var response: Response? { (underlying as? RefusedResponse)?.response }
 

@@ -36,9 +36,7 @@ extension LoadError {
     /// The response of a server that refused the WebSocket; its body is not read.
     ///
     /// ```swift
-    /// catch where error.reason == .webSocketRefused {
-    ///     print(error.webSocketRefusal?.http?.status ?? "")
-    /// }
+    /// if let refusal = error.webSocketRefusal { print(refusal.http?.status ?? "") }
     /// ```
     public var webSocketRefusal: Response? { (underlying as? WebSocketRefusal)?.response }
 

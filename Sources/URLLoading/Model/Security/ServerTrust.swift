@@ -8,9 +8,7 @@ import URLLoadingIO
 /// (``LoadError/serverTrust``).
 ///
 /// ```swift
-/// catch let error where error.serverTrust != nil {
-///     print(error.reason, error.serverTrust?.certificates.first?.subject ?? "")
-/// }
+/// if let trust = error.serverTrust { print(error.reason, trust.certificates.first?.subject ?? "") }
 /// ```
 public struct ServerTrust: Sendable, Hashable, CustomStringConvertible {
     /// One check that failed.

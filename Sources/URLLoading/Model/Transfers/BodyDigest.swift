@@ -9,14 +9,18 @@ import URLLoadingWire
 /// ```swift
 /// var options = DownloadOptions(destination: place)
 /// options.expectedDigest = try BodyDigest("sha-256=9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08")
-/// let file = try await session.downloadTask(request, options: options).resumed().value
+/// let task = session.downloadTask(request, options: options)
+/// task.resume()
+/// let file = try await task.value
 /// ```
 /// A server may state digests itself: Repr-Digest and Content-Digest of a response (RFC 9530) are always checked. They
 /// protect from damage on the way; only a value from elsewhere proves which file it is.
 public struct BodyDigest: Sendable, Hashable, CustomStringConvertible {
     /// The algorithms that are neither deprecated nor insecure (RFC 9530 §5).
     public enum Algorithm: String, Sendable, Hashable, CaseIterable {
+        /// SHA-256, of 32 bytes.
         case sha256 = "sha-256"
+        /// SHA-512, of 64 bytes.
         case sha512 = "sha-512"
 
         /// The length of a value in bytes: 32 or 64.

@@ -46,7 +46,9 @@ public struct DownloadOptions: Sendable {
     /// ```swift
     /// var options = DownloadOptions(destination: place)
     /// options.resumeFile = place.appendingPathExtension("resume")
-    /// let file = try await session.downloadTask(request, options: options).resumed().value
+    /// let task = session.downloadTask(request, options: options)
+    /// task.resume()
+    /// let file = try await task.value
     /// ```
     /// The token is renewed as bytes reach the disk, and removed once the file is complete. One that does not fit any
     /// more (another URL, changed content on either side) is replaced by a new download:

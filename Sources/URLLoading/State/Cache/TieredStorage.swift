@@ -169,7 +169,8 @@ final class TieredStorage: CacheStorage {
     func flush() { disk.flush() }
 }
 
-/// The heads found under some keys, each with the revision of the key.
+/// The heads found under some keys. Those of a key are valid while its revision (`DiskStorage.revision`) is the one
+/// that they were put in with.
 private struct KnownHeads: Sendable {
     private var found: [CacheKey: (heads: [StoredResponse], revision: Int)] = [:]
     private var bytes = 0

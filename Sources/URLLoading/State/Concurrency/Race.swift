@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// In this folder: what Swift's concurrency lacks: races with the end of a load, weak references for timers, objects that are
-//     set late
+// In this folder: what Swift's concurrency lacks: races with the end of a load, weak references for timers, objects
+//     that are set late
 
 // A race between a caller's closure and the end of its load.
 

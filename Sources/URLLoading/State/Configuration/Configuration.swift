@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// In this folder: the settings of a session, and the networks that a request may use (20 files: one group of settings each)
+// In this folder: the settings of a session, and the networks that a request may use (20 files: one group of settings
+//     each)
 
 public import FoundationEssentials
 package import URLLoadingIO

@@ -18,8 +18,8 @@ protocol StopListener: AnyObject, Sendable {
     func requireEnd()
 }
 
-/// Not final: its subclass, `LoadContext`, adds stored properties, so that one object is both the handle and the context
-/// of a load. A subclass overrides nothing.
+/// Not final: its subclass, `LoadContext`, adds stored properties, so that one object is both the handle and the
+/// context of a load. A subclass overrides nothing.
 class LoadHandle: StopToken, @unchecked Sendable {
     // Unchecked: no class that is open to subclasses can be checked; `registryIndex` is guarded by the registry's
     // lock.

@@ -5,8 +5,8 @@
 extension LoadError.Reason {
     /// ``Configuration/Networks/addressPolicy`` refused every address of the host.
     public static let addressRefused = Self("addressRefused", -1004)
-    /// ``Configuration/Networks/allowsCellular``, or the request's own setting, is false, and the route to the host uses
-    /// a mobile network.
+    /// ``Configuration/Networks/allowsCellular``, or the request's own setting, is false, and the route to the host
+    /// uses a mobile network.
     public static let notAllowedOnCellularNetwork = Self("notAllowedOnCellularNetwork", -1020)
     /// ``Configuration/Networks/allowsExpensive``, or the request's own setting, is false, and the network is
     /// metered: ``NetworkPath/isExpensive``.

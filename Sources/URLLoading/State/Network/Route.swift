@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// In this folder: addresses, names and networks: what a connection may go to, and by which route (15 files: one public type
-//     each)
+// In this folder: addresses, names and networks: what a connection may go to, and by which route (15 files: one public
+//     type each)
 
 // The route to an origin, with everything that decides whether a connection may be shared.
 

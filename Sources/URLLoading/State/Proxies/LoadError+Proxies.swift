@@ -30,8 +30,8 @@ extension LoadError.Reason {
 /// The proxy at which a load failed: ``LoadError/proxyFailure``.
 ///
 /// ```swift
-/// catch where error.reason == .proxyAuthenticationRequired {
-///     print(error.proxyFailure?.proxy.description ?? "", error.proxyFailure?.head?.headers[.proxyAuthenticate] ?? "")
+/// if let failure = error.proxyFailure {
+///     print(failure.proxy, failure.head?.headers[.proxyAuthenticate] ?? "")
 /// }
 /// ```
 public struct ProxyFailure: Error, Sendable, CustomStringConvertible {
@@ -64,9 +64,7 @@ extension LoadError {
     /// errors. ``description`` names them.
     ///
     /// ```swift
-    /// catch let error where error.tlsRemedies.contains(.minimumVersion) {
-    ///     print("the camera is too old: \(error)")
-    /// }
+    /// if error.tlsRemedies.contains(.minimumVersion) { print("the camera is too old: \(error)") }
     /// ```
     public var tlsRemedies: [TLSRemedy] { ((proxyFailure?.cause ?? underlying) as? TrustFailure)?.remedies ?? [] }
 

@@ -49,7 +49,8 @@ extension HTTP2Fault {
             received += frame.payload.count
             if frame.endsStream { return }
         }
-        // Used up: with 1 in place of 65,535 the window is at 1 - 65,535, and half of that is still below zero.
+        // The window is used up. SETTINGS with 1 in place of 65,535 lower it to 1 - 65,535; the update by 32,000 is
+        // about half of that, and leaves it below zero.
         try await peer.send(
             .settings(.initialWindowSize(1)), .windowUpdate(1 << 24), .windowUpdate(stream: stream, 32_000), .ping())
         while true {
