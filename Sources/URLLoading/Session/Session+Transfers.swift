@@ -207,15 +207,3 @@ extension Session {
         return try result.get()
     }
 }
-
-extension ResumeToken {
-    /// Returns whether the token is for this URL, userinfo aside.
-    public func isFor(_ url: URL) -> Bool { self.url.withoutUserinfo == url.withoutUserinfo }
-
-    /// The request of the download, as far as the token contains it.
-    var request: Request {
-        var request = Request(url: url)
-        for field in record.fields { request.headers.append(FieldName(field[0]), field[1]) }
-        return request
-    }
-}

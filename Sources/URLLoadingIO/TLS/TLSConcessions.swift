@@ -154,15 +154,6 @@ extension TLSRemedy {
     }
 }
 
-extension TLSTransport {
-    /// The settings that could help if the connection was reset before the server sent its certificate: some old
-    /// servers answer so to a hello that they do not understand.
-    package var resetRemedies: [TLSRemedy] {
-        guard let limits, negotiated == nil, peerChain.isEmpty else { return [] }
-        return TLSRemedy.remedies(.handshakeEndedByPeer, limits, isEarly: true)
-    }
-}
-
 extension TLSFailure {
     /// The failure of a range of versions that is empty, or begins below TLS 1.2 without a concession.
     static func noVersions(_ minimum: TLSVersion, _ maximum: TLSVersion) -> TLSFailure {

@@ -87,4 +87,11 @@ extension TLSTransport {
     }
 
     package func acknowledge() { link.inner.acknowledge() }
+
+    /// The settings that could help if the connection was reset before the server sent its certificate: some old
+    /// servers answer so to a hello that they do not understand.
+    package var resetRemedies: [TLSRemedy] {
+        guard let limits, negotiated == nil, peerChain.isEmpty else { return [] }
+        return TLSRemedy.remedies(.handshakeEndedByPeer, limits, isEarly: true)
+    }
 }
