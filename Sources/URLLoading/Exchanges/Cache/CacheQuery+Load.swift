@@ -12,7 +12,7 @@ extension CacheQuery {
         self.init(
             hop.request, isForeign: hop.isForeign, policy: hop.request.cachePolicy ?? core.requestDefaults.cachePolicy,
             core.defaultFields, configured: hop.isForeign ? nil : core.configuration.headers, load)
-        if let checks = core.cache?.checks { (trust, settingsNumber) = (checks.mark, checks.number) }
+        checks = core.cache?.checks
         if policy != .onlyIfCached, !control.flags.contains(.onlyIfCached) {
             acceptedCertificates = Self.acceptedCertificates(hop, load)
         }

@@ -14,14 +14,8 @@ final class SessionCache: Sendable {
     let maximumEntrySize: Int
     let coalescesIdenticalRequests: Bool
     /// The TLS checks that servers must pass.
-    var checks: Checks { currentChecks.withLock { $0 } }
-    private let currentChecks: Lock<Checks>
-    struct Checks: Sendable {
-        /// A digest of the settings (`CacheOwner.trust`); `nil` for the defaults.
-        var mark: String?
-        /// The number of the settings (`SecureContext`): a connection with another one stores nothing under this mark.
-        var number = 0
-    }
+    var checks: TrustChecks { currentChecks.withLock { $0 } }
+    private let currentChecks: Lock<TrustChecks>
     private let clock: (@Sendable () -> Double)?
     private let refreshing = Lock(Set<CacheKey>())
     private let fetches = Lock([SharedFetch.Question: SharedFetch]())
@@ -49,7 +43,7 @@ final class SessionCache: Sendable {
 
     private init(_ foreign: any ForeignCache, _ configuration: Configuration) {
         storage = ForeignStorage(foreign, Request(url: URL(filePath: "/")), nil, CacheRemovals())
-        currentChecks = Lock(Checks(mark: CacheOwner.trust(configuration)))
+        currentChecks = Lock(TrustChecks(mark: CacheOwner.trust(configuration)))
         maximumEntrySize = foreign.largestEntry
         (isOwn, coalescesIdenticalRequests, clock, self.foreign) = (false, false, configuration.wallClock, foreign)
     }
@@ -71,13 +65,13 @@ final class SessionCache: Sendable {
         self.isOwn = isOwn
         coalescesIdenticalRequests = configuration.caching.coalescesIdenticalRequests
         clock = configuration.wallClock
-        currentChecks = Lock(Checks(mark: CacheOwner.trust(configuration)))
+        currentChecks = Lock(TrustChecks(mark: CacheOwner.trust(configuration)))
     }
 
     /// Gives the cache the TLS checks of a new configuration, unless it has newer ones. Later loads then get from the
     /// cache only responses that were stored under the same checks, and their own responses are stored under these.
     func renew(_ configuration: Configuration, _ number: Int) {
-        let renewed = Checks(mark: CacheOwner.trust(configuration), number: number)
+        let renewed = TrustChecks(mark: CacheOwner.trust(configuration), number: number)
         currentChecks.withLock { if $0.number < number { $0 = renewed } }
     }
 

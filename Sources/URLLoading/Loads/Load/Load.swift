@@ -39,12 +39,8 @@ struct Load: Sendable {
                 exchange.release()
                 continue
             }
-            let isAsked = context.responseDecision != nil
-            let disposition = isAsked ? try await disposition(of: exchange, hop) : .allow
-            if hop.request.properties.count > 0, case .allow = disposition {
-                return Result(exchange: try checked(exchange, hop), hop: hop, disposition: disposition)
-            }
-            return Result(exchange: exchange, hop: hop, disposition: disposition)
+            if mayBeRefused(hop) { return try await judged(exchange, hop) }
+            return Result(exchange: exchange, hop: hop, disposition: .allow)
         }
     }
 
@@ -140,11 +136,22 @@ struct Load: Sendable {
 
     // MARK: The result
 
-    /// Returns the exchange, with a check of its body if the request expects a digest. A download checks its file.
+    /// Whether a decision of the caller or a digest that the request expects may refuse a response.
     @inline(never)
-    private func checked(_ exchange: any Exchange, _ hop: Hop) throws(LoadError) -> any Exchange {
-        guard let digest = hop.request.expectedDigest, context.consumer != .file else { return exchange }
-        return try DigestedExchange(exchange, digest) { [context] in context.forgetStored(hop.request) }
+    private func mayBeRefused(_ hop: Hop) -> Bool {
+        context.responseDecision != nil || hop.request.properties.count > 0
+    }
+
+    /// The result, as the caller decides. Its body is checked if the request expects a digest; a download checks its
+    /// file itself.
+    @inline(never)
+    private func judged(_ exchange: any Exchange, _ hop: Hop) async throws(LoadError) -> Result {
+        let disposition = try await disposition(of: exchange, hop)
+        guard let digest = hop.request.expectedDigest, context.consumer != .file, case .allow = disposition else {
+            return Result(exchange: exchange, hop: hop, disposition: disposition)
+        }
+        let checked = try DigestedExchange(exchange, digest) { [context] in context.forgetStored(hop.request) }
+        return Result(exchange: checked, hop: hop, disposition: disposition)
     }
 
     /// The next request of a resumable upload; nil if the response is the result.

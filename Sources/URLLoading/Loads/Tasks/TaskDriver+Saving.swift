@@ -6,10 +6,18 @@ import Synchronization
 import URLLoadingIO
 
 extension TaskDriver {
+    /// Saves the body of a response. The file is opened before the caller gets the response, with which it can ask for a
+    /// resume token.
+    @inline(never)
+    func save(_ first: Load.Result, _ download: DownloadWork) async throws(LoadError) {
+        let result = try await open(first, download)
+        state.withLock { $0.respond(result.exchange.response) }.wake()
+        try await save(result.exchange, result.hop, download)
+    }
+
     /// Opens the download's file for the response; or for that to another request, if the first does not continue the
     /// partial file of an earlier process.
-    @inline(never)
-    func open(_ first: Load.Result, _ download: DownloadWork) async throws(LoadError) -> Load.Result {
+    private func open(_ first: Load.Result, _ download: DownloadWork) async throws(LoadError) -> Load.Result {
         var result = first
         while true {
             do throws(LoadError) {
@@ -35,7 +43,7 @@ extension TaskDriver {
 
     /// Writes the whole body to the file, over several connections if the task was suspended meanwhile.
     @inline(never)
-    func save(_ first: any Exchange, _ hop: Hop, _ download: DownloadWork) async throws(LoadError) {
+    private func save(_ first: any Exchange, _ hop: Hop, _ download: DownloadWork) async throws(LoadError) {
         var exchange = first
         while true {
             do throws(LoadError) {

@@ -167,17 +167,12 @@ final class TaskDriver: LoadListener, StopListener {
     private func drive() async {
         if let background { return await carryOut(background) }
         do throws(LoadError) {
-            var result = try await begin()
-            try become(result)
-            // Opened first, because a caller that has the response can ask for a resume token.
-            if let download {
-                result = try await open(result, download)
-            } else {
-                context.emit(.responded(result.exchange.response))
-            }
+            let result = try await begin()
             let exchange = result.exchange
+            try become(result)
+            if let download { return try await save(result, download) }
+            context.emit(.responded(exchange.response))
             state.withLock { $0.respond(exchange.response) }.wake()
-            if let download { return try await save(exchange, result.hop, download) }
             if case .becomeStream = result.disposition { return try handOver(exchange) }
             if let sink { try await push(exchange, into: sink) } else { try await read(exchange) }
         } catch {

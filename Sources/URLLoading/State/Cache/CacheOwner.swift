@@ -44,6 +44,17 @@ enum CacheOwner {
     fileprivate static let prefix = "session:"
 }
 
+/// The checks that a session's servers must pass. An object, because each query has them, and is copied often.
+final class TrustChecks: Sendable {
+    /// A digest of the settings (`CacheOwner.trust`); `nil` for the defaults.
+    let mark: String?
+    /// The number of the settings (`SecureContext`): what came over a connection with another one is not stored under
+    /// this mark.
+    let number: Int
+
+    init(mark: String?, number: Int = 0) { (self.mark, self.number) = (mark, number) }
+}
+
 extension CacheQuery {
     /// Adds the marks of the caller's own fields and of the URL.
     func markOwn(_ varying: inout [String: String?]) {
@@ -55,10 +66,8 @@ extension CacheQuery {
     /// Adds the marks of everything else that the request carried, of its server and of its route.
     /// - Returns: false if only this load may use the answer.
     func mark(_ varying: inout [String: String?], _ provenance: Provenance) -> Bool {
-        guard !provenance.isRepaired, provenance.settingsNumber ?? settingsNumber == settingsNumber else {
-            return false
-        }
-        if let trust { varying[CacheOwner.trust] = .some(trust) }
+        guard !provenance.isRepaired, isChecked(provenance) else { return false }
+        if let trust = checks?.mark { varying[CacheOwner.trust] = .some(trust) }
         if let server = provenance.server, isSecure { varying[CacheOwner.server] = .some(server) }
         if provenance.isPrivatelyRouted {
             guard let user else { return false }
@@ -86,6 +95,12 @@ extension CacheQuery {
         guard identity != nil, case .success(let destination) = request.destination, let user = destination.target.user
         else { return false }
         return credential.user != user || credential.password != destination.target.password ?? ""
+    }
+
+    /// Whether the server was verified by the checks of this query: a session's TLS settings may have been renewed since.
+    private func isChecked(_ provenance: Provenance) -> Bool {
+        guard let own = checks?.number, let its = provenance.settingsNumber else { return true }
+        return own == its
     }
 
     /// Whether a body might be truncated without a sign of it: it ends with a connection that has no TLS, or whose end
@@ -125,7 +140,7 @@ extension CacheQuery {
         if (kept[CacheOwner.ownCookie] ?? nil) != ownCookie { return CacheOwner.ownCookie }
         if (kept[CacheOwner.host] ?? nil) != host { return CacheOwner.host }
         if !isPartial {
-            if (kept[CacheOwner.trust] ?? nil) != trust { return CacheOwner.trust }
+            if (kept[CacheOwner.trust] ?? nil) != checks?.mark { return CacheOwner.trust }
             if let store = kept[CacheOwner.cookies] ?? nil, store != cookies { return CacheOwner.cookies }
             if let session = kept[CacheOwner.route] ?? nil, session != user?.cacheMark { return CacheOwner.route }
             if let acceptedCertificates, let server = kept[CacheOwner.server] ?? nil,

@@ -70,11 +70,10 @@ struct CacheQuery: Sendable {
     var ownCookie: String?
     /// The host that is sent, in lower case, if a Host field differs from the URL.
     var host: String?
-    /// The store whose cookies may be added, and the TLS checks that the server must pass.
+    /// The store whose cookies may be added.
     var cookies: String?
-    var trust: String?
-    /// The number of the TLS settings that `trust` is of.
-    var settingsNumber = 0
+    /// The TLS checks that the server must pass; `nil` for the defaults of a query without a session.
+    var checks: TrustChecks?
     /// The certificates of this server that the trust decision has accepted; `nil` without a decision, or if the
     /// request may not use the network.
     var acceptedCertificates: Set<String>?
