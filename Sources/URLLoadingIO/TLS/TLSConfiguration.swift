@@ -63,7 +63,7 @@ package struct TLSConfiguration: Sendable, Hashable {
     /// Whether a handshake with an origin pauses for an issuer that the server did not send (`TLSQuestion.issuer`).
     package var fetchesMissingIssuers = false
 
-    /// A number that the caller gives the settings; connections tell it (`TLSTransport.settingsNumber`).
+    /// Tells these settings from others of the same caller; see `TLSTransport.settingsNumber`.
     package var number = 0
 
     package init() {}

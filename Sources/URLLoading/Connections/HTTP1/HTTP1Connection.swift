@@ -72,13 +72,13 @@ final class HTTP1Connection: @unchecked Sendable {
     }
 
     /// The length of the body in bytes; zero without a body, nil if unknown.
-    var expectedLength: Int64? { state.codec.isReceiveComplete ? 0 : state.codec.remainingLength }
+    var expectedLength: Int64? { state.bodyLength() }
 
     /// Whether nothing, neither bytes nor an end, follows the last response. Such bytes would be taken for the next
     /// response. The poller may not have reported them yet, so each call asks the kernel.
     var isClean: Bool { input.unread.isEmpty && !transport.hasPendingInput(askingKernel: true) }
     /// Whether the protocol allows another exchange.
-    var isReusable: Bool { state.codec.reuse == .yes && state.allowsNext && input.unread.isEmpty }
+    var isReusable: Bool { input.unread.isEmpty && state.isReusable() }
 
     /// Prepares the connection for being idle, and releases memory.
     func releaseBuffers() {
@@ -317,7 +317,7 @@ final class HTTP1Connection: @unchecked Sendable {
     }
 
     /// The bytes of the body that are still to be read; nil if unknown, or outside of a body.
-    private var unreadLength: Int64? { state.codec.remainingLength.map { $0 - Int64(input.unread.count) } }
+    private var unreadLength: Int64? { state.remainingLength().map { $0 - Int64(input.unread.count) } }
 
     /// Throws the error of a failed read, unless it is an end without close_notify that is conceded: after a whole
     /// record of a body whose only end is that of the connection.

@@ -93,6 +93,18 @@ struct HTTP1State: Sendable {
     @inline(__always)
     func waitsFirst(isGathering: Bool) -> Bool { !hasReceived || isGathering }
 
+    // The questions below reach the codec in place. They change nothing, and are mutating all the same: a read of a
+    // property of an object copies the whole codec before it is asked.
+
+    /// The length of the body in bytes; zero without a body, `nil` if unknown.
+    mutating func bodyLength() -> Int64? { codec.isReceiveComplete ? 0 : codec.remainingLength }
+
+    /// The bytes of the body that the codec has not seen; `nil` if unknown.
+    mutating func remainingLength() -> Int64? { codec.remainingLength }
+
+    /// Whether the protocol allows another exchange.
+    mutating func isReusable() -> Bool { allowsNext && codec.reuse == .yes }
+
     // MARK: Transitions
 
     /// Begins an exchange. After an error nothing has changed.

@@ -31,7 +31,7 @@ final class SecureContext: Sendable {
     var generation: Int { renewals.load(ordering: .relaxed) }
 
     /// Replaces the settings for later handshakes; nil reads the same settings again.
-    /// - Returns: the number of the settings, which each connection made with them has (`TLSTransport.checks`).
+    /// - Returns: the number of the settings, which each connection made with them has (`TLSTransport.settingsNumber`).
     func renew(_ settings: Configuration.TLS?) -> Int {
         TLSContext.forgetSystemRoots()
         let number = state.withLock {

@@ -6,8 +6,8 @@ import Synchronization
 import URLLoadingIO
 
 extension TaskDriver {
-    /// Saves the body of a response. The file is opened before the caller gets the response, with which it can ask for a
-    /// resume token.
+    /// Saves the body of a response. The file is opened before the caller gets the response, with which it can ask for
+    /// a resume token.
     @inline(never)
     func save(_ first: Load.Result, _ download: DownloadWork) async throws(LoadError) {
         let result = try await open(first, download)

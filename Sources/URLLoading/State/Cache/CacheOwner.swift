@@ -97,7 +97,8 @@ extension CacheQuery {
         return credential.user != user || credential.password != destination.target.password ?? ""
     }
 
-    /// Whether the server was verified by the checks of this query: a session's TLS settings may have been renewed since.
+    /// Whether the server was verified by the checks of this query: a session's TLS settings may have been renewed
+    /// since.
     private func isChecked(_ provenance: Provenance) -> Bool {
         guard let own = checks?.number, let its = provenance.settingsNumber else { return true }
         return own == its
