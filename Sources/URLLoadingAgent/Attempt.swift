@@ -101,6 +101,7 @@ struct Attempt: Sendable {
         options.reservesSpace = true
         options.requiresSuccess = order.requiresSuccess
         options.expectedDigest = order.digest.flatMap { try? BodyDigest($0) }
+        options.parallelRanges = order.parallelRanges.flatMap { ParallelRanges($0) }
         let held = (transfer.progress.resumption ?? transfer.order.resumption).flatMap { try? ResumeToken($0) }
         let task =
             held.map { session.downloadTask(resuming: $0, request: request, options: options, decisions: decisions) }

@@ -15,6 +15,8 @@ struct TimeoutOptions: Sendable {
 
 struct ConnectionOptions: Sendable {
     var maximumPerHost: Int?
+    /// How many parts of a file are loaded at once; `nil` for the file as a whole.
+    var parallelRanges: ParallelRanges?
     var httpVersions = Configuration.HTTPVersions.automatic
     /// True if requests are of HTTP/1.0.
     var speaksHTTP10 = false

@@ -35,6 +35,16 @@ extension OptionTable {
         ) { (options, text) throws(UsageError) in
             options.connections.maximumPerHost = try OptionValue.count(text, "--max-connections", from: 1)
         },
+        OptionRule(
+            .limits, nil, "parallel-ranges", "N", "load N parts of the file at once, 1 to 16; auto for 4; with -o or -O"
+        ) { (options, text) throws(UsageError) in
+            guard text != "auto" else {
+                options.connections.parallelRanges = .automatic
+                return
+            }
+            let count = try OptionValue.count(text, "--parallel-ranges", from: 1)
+            options.connections.parallelRanges = ParallelRanges(count)
+        },
         OptionRule(.limits, nil, flag: "strict", "refuse responses that break rules of HTTP, instead of reading them") {
             $0.strictness = .strict
         },

@@ -11,6 +11,7 @@ enum BackgroundNote {
 
     static func options(_ options: Options) -> BackgroundOptions {
         var own = BackgroundOptions()
+        own.parallelRanges = options.connections.parallelRanges
         if options.output.failsWithBody {
             own.userData = failsWithBody
         } else {

@@ -30,7 +30,7 @@ enum BackgroundUse: Sendable, Equatable {
         "create-dirs": .carried, "fail": .carried, "fail-with-body": .carried, "clobber": .local,
         "no-clobber": .refused(name), "skip-existing": .refused(name), "remote-header-name": .refused(name),
         "continue-at": .refused(part), "remote-time": .refused("the file gets the time of its download"),
-        "remove-on-error": .local, "input-file": .carried, "checksum": .carried,
+        "remove-on-error": .local, "input-file": .carried, "checksum": .carried, "parallel-ranges": .carried,
         // The request.
         "request": .carried, "url": .carried, "globoff": .carried, "path-as-is": .carried, "header": .carried,
         "user-agent": .carried, "referer": .carried, "range": .carried, "get": .carried, "url-query": .carried,

@@ -94,6 +94,8 @@ struct Continuation: Sendable {
         let sendsAcceptEncoding: Bool
         /// The size in bytes beyond which the load fails.
         let maximumSize: Int64?
+        /// How many parts of the file are loaded at once.
+        let parallelRanges: ParallelRanges?
     }
 
     /// What to do after an event.
@@ -128,6 +130,7 @@ struct Continuation: Sendable {
     ) async throws(LoadError) -> DownloadedFile {
         var options = options
         (options.sendsAcceptEncoding, options.maximumSize) = (run.sendsAcceptEncoding, run.maximumSize)
+        options.parallelRanges = run.parallelRanges
         let task =
             token.map {
                 run.session.downloadTask(resuming: $0, request: request, options: options, decisions: run.decisions)

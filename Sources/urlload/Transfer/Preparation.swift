@@ -14,6 +14,9 @@ extension Configuration {
         timeouts.connect = options.timeouts.connect
         if let limit = options.timeouts.expectContinue { timeouts.expectContinue = limit }
         if let limit = options.timeouts.resource { timeouts.resource = limit }
+        if let ranges = options.connections.parallelRanges {
+            connections.maximumPerHost = max(connections.maximumPerHost, ranges.count)
+        }
         if let count = options.connections.maximumPerHost { connections.maximumPerHost = count }
         // `-Z` needs a connection for each load: a load that waited for another's would not be parallel.
         if options.shared.isParallel, options.connections.maximumPerHost == nil {

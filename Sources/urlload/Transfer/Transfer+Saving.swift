@@ -58,7 +58,7 @@ extension Transfer {
         let run = Continuation.Run(
             session: session, decisions: decisions, resumes: options.output.continues, leftover: continuation.leftover,
             sendsAcceptEncoding: !options.request.removedFields.contains(.acceptEncoding),
-            maximumSize: options.limits.bodySize)
+            maximumSize: options.limits.bodySize, parallelRanges: options.connections.parallelRanges)
         try await save(continuation, watch, attempt) { (onEvent) throws(LoadError) in
             try await continuation.load(request, run, onEvent)
         }
@@ -207,6 +207,7 @@ extension Transfer {
             if options.saving.makesFolders { try Folder.make(for: path) }
             var download = continuation.options
             download.maximumSize = options.limits.bodySize
+            download.parallelRanges = options.connections.parallelRanges
             return .becomeDownload(download)
         }
         let task = session.dataTask(request, decisions: decisions)

@@ -26,7 +26,7 @@ struct CacheFetch: Sendable {
     static func answer(_ hop: Hop, for load: LoadContext, _ cache: SessionCache) async throws(LoadError) -> any Exchange
     {
         // A stored response cannot open a WebSocket, and the answer that opens one is never stored.
-        if hop.purpose.opensWebSocket { return try await HTTPHandler.exchange(hop, for: load) }
+        if hop.purpose.skipsCache { return try await HTTPHandler.exchange(hop, for: load) }
         if let foreign = cache.foreign {
             return try await answer(hop, for: load, try await cache.asked(for: hop, load, foreign))
         }

@@ -35,9 +35,18 @@ enum RequestPurpose: Sendable {
     case webSocket(WebSocketOffer)
     /// One of the requests of a resumable upload.
     case resumableUpload(any UploadSteps)
+    /// Fetches a part of a file that is downloaded in several parts at once.
+    case part
 
     var webSocketOffer: WebSocketOffer? { if case .webSocket(let offer) = self { offer } else { nil } }
     var opensWebSocket: Bool { webSocketOffer != nil }
+    /// Whether the cache neither answers the request nor stores its response.
+    var skipsCache: Bool {
+        switch self {
+        case .webSocket, .part: true
+        case .plain, .refresh, .resumableUpload: false
+        }
+    }
     var isRefresh: Bool { if case .refresh = self { true } else { false } }
 }
 

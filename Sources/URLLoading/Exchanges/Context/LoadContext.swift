@@ -80,6 +80,22 @@ final class LoadContext: LoadHandle, ConnectionClient, @unchecked Sendable {
             clock: core.requestDefaults.clock, holdsSession: owner.holdsSession, leaked: core.leaked)
     }
 
+    /// Creates the context of one of several requests that a load has under way: with waits of its own, which alone its
+    /// idle timeout ends, and the events and decisions of the load. Stops and suspensions are passed on to it.
+    init(partOf load: LoadContext) {
+        (core, original, consumer, decisionCaller) = (load.core, load.original, load.consumer, load.decisionCaller)
+        (given, events) = (load.decisions, load.events)
+        super.init(
+            idleLimit: load.idleLimit, resourceLimit: .max, connectLimit: load.connectLimit, clock: load.clock,
+            holdsSession: true, leaked: load.leaked)
+    }
+
+    /// Ends the context of one of several requests; the load goes on.
+    func endPart() {
+        handlerScope?.end()
+        leave()
+    }
+
     /// Replaces the load's decisions. Called at most once, before the load begins.
     func decide(by decisions: Decisions) {
         _ = replaced.storeIfNil(ReplacedDecisions(decisions))

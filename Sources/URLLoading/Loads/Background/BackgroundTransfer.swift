@@ -151,6 +151,10 @@ public struct BackgroundOptions: Sendable, Hashable {
     /// then change or remove the file. The copy needs the file's size on the disk until the transfer is acknowledged.
     public var copiesFile = false
 
+    /// How many parts of a download's file the agent loads at once (``DownloadOptions/parallelRanges``); `nil`, the
+    /// default: it is loaded as a whole.
+    public var parallelRanges: ParallelRanges?
+
     /// Creates options; the properties without a parameter are set afterwards.
     public init(label: String = "", userData: Data = Data()) { (self.label, self.userData) = (label, userData) }
 }

@@ -160,6 +160,7 @@ extension TransferOrder {
         permissions = options.permissions
         requiresSuccess = options.requiresSuccess
         digest = (options.expectedDigest ?? request.expectedDigest)?.description
+        parallelRanges = options.parallelRanges?.description
         take(own, configuration)
     }
 
@@ -175,6 +176,7 @@ extension TransferOrder {
         isDiscretionary = own.isDiscretionary ?? configuration.background?.isDiscretionary ?? false
         copiesSource = kind == .upload && own.copiesFile ? true : nil
         requiresSuccess = requiresSuccess || own.requiresSuccess
+        if kind == .download, let ranges = own.parallelRanges { parallelRanges = ranges.description }
     }
 
     /// Checks what the agent would refuse.

@@ -15,12 +15,15 @@ final class DownloadDigests: @unchecked Sendable {
 
     /// - Parameters:
     ///   - expected: the caller's digest.
-    ///   - head: the response to a request for a part: the digest of its representation covers the whole file, so it
-    ///     cannot be checked with the content of the response.
+    ///   - head: the response to a request for a part, or of which a part is read: the digest of its representation
+    ///     covers the whole file, so it cannot be checked with the content of the response.
     init?(_ expected: BodyDigest?, part head: HTTPHead?) {
-        let stated = head.flatMap { BodyDigest(stated: .reprDigest, in: $0.headers) }
+        let field: FieldName = head?.headers.contains(.reprDigest) == true ? .reprDigest : .contentDigest
+        // The content of a 200 is the representation.
+        let isWhole = field == .reprDigest || head?.status == .ok
+        let stated = isWhole ? head.flatMap { BodyDigest(stated: field, in: $0.headers) } : nil
         guard let digest = expected ?? stated else { return nil }
-        wanted = (digest, expected == nil ? .reprDigest : nil)
+        wanted = (digest, expected == nil ? field : nil)
         check = DigestCheck(digest, wanted.1)
     }
 

@@ -31,6 +31,10 @@ final class DownloadWork: Sendable {
         var end: Int64?
         /// The offset on the disk that the last kept token names; `nil` before the first.
         var kept: Int64?
+        /// The bytes that the file of an earlier download has.
+        var held = ByteRanges()
+        /// The parts of a download that is loaded in several at once.
+        var parts: ParallelDownload?
         /// The digests that the file must have; `nil` without any.
         var digests: DownloadDigests?
         /// The record for resume tokens; `nil` if the response cannot be resumed.
@@ -39,6 +43,9 @@ final class DownloadWork: Sendable {
         /// True once the response writes to the partial file or replaces it: the token that resumed it is then used up.
         var hasContent = false
         var complete: DownloadedFile?
+
+        /// The number of bytes of the file that are known to be on disk.
+        var offsetOnDisk: Int64 { parts?.countOnDisk ?? file?.mark?.offset ?? 0 }
 
         /// The partial file is removed, and no token resumes it.
         mutating func forgetContent() { (record, response) = (nil, nil) }
@@ -94,15 +101,17 @@ final class DownloadWork: Sendable {
             [folders, given, resumeFile, request] () -> Result<ResumeFile.Found, LoadError> in
             Result { () throws(LoadError) in
                 guard let given else { return try resumeFile?.open(for: request, in: folders) ?? .nothing }
-                let (file, offset) = try given.open(in: folders)
-                return .token(given, file, offset: offset)
+                let (file, held) = try given.open(in: folders)
+                return .token(given, file, held: held)
             }
         }
         let found = try opened?.get() ?? .nothing
-        guard case .token(let token, let file, var offset) = found else {
+        guard case .token(let token, let file, let held) = found else {
             if case .unusable = found { state.withLock { $0.start = .again } }
             return
         }
+        // What follows the first range: a request for everything would get a response that confirms nothing.
+        var offset = held.ranges.first?.upperBound ?? 0
         // Requests the last byte again, because a request for an empty range gets no response that confirms the
         // validator.
         if offset > 0, offset == token.record.length { offset -= 1 }
@@ -110,6 +119,7 @@ final class DownloadWork: Sendable {
             state.start = .resumed(token)
             state.file = file
             state.offset = offset
+            state.held = held
             state.record = token.record
         }
         guard offset > 0 else { return }
@@ -166,12 +176,14 @@ final class DownloadWork: Sendable {
         let folder = folders[0]
         let destination = options.destination?.path(percentEncoded: false)
         let size = options.reservesSpace ? Self.finalSize(of: response) : nil
+        // Behind the first range there are bytes only if the file was written in several.
+        let continuesParts = if case .resume(1...) = opening { state.withLock { !$0.held.isPrefix } } else { false }
         let made = await BlockingThreads.files.call(.never) { () -> Result<FileWriter, IOFailure> in
             Result { () throws(IOFailure) in
                 // Before the body is loaded for nothing.
                 if let destination, FileWriter.isFolder(destination) { throw IOFailure(.system(EISDIR), .open) }
                 if case .resume(let offset) = opening, let held {
-                    try held.truncate(to: offset)
+                    if !continuesParts { try held.truncate(to: offset) }
                     if let size { try held.reserve(size) }
                     return held
                 }
@@ -205,6 +217,7 @@ final class DownloadWork: Sendable {
             state.end = kept > 0 ? expected : nil
             state.hasContent = !isPage
             state.digests = isPage ? nil : DownloadDigests(digest, part: kept > 0 ? response.http : nil)
+            if !continuesParts { state.held = ByteRanges(upTo: kept) }
             if kept == 0 {
                 state.record =
                     response.http.flatMap { Self.record(request, $0, expected) }
@@ -213,7 +226,7 @@ final class DownloadWork: Sendable {
             if let expected { state.record?.length = expected }
         }
         if case .unknown = state.withLock({ $0.start }) { return nil }
-        return isPage ? nil : (kept, expected)
+        return isPage ? nil : (continuesParts ? state.withLock { $0.held.total } : kept, expected)
     }
 
     /// Whether the download begins anew after a response that does not continue the partial file of ``resumeFile``. The
@@ -222,7 +235,10 @@ final class DownloadWork: Sendable {
         guard given == nil, error.reason == .resumeMismatch || error.status?.code == 416 else { return false }
         let file = state.withLock { state -> FileWriter? in
             guard case .resumed = state.start, !state.hasContent else { return nil }
-            defer { (state.start, state.file, state.record, state.offset) = (.again, nil, nil, 0) }
+            defer {
+                (state.start, state.file, state.record, state.offset) = (.again, nil, nil, 0)
+                state.held = ByteRanges()
+            }
             return state.file
         }
         guard let file else { return false }
@@ -249,10 +265,11 @@ final class DownloadWork: Sendable {
 
     // MARK: Continuing over another connection
 
-    /// Turns the request into one for the rest. Returns its offset; `nil` if the download cannot be resumed.
+    /// Turns the request into one for the rest. Returns its offset; `nil` if the download cannot be resumed, or was
+    /// resumed in parts.
     func prepareResumption(with request: inout Request) -> Int64? {
-        let (offset, record) = state.withLock { ($0.offset, $0.record) }
-        guard offset > 0, let record else { return nil }
+        let (offset, record, parts) = state.withLock { ($0.offset, $0.record, $0.parts) }
+        guard offset > 0, let record, parts == nil else { return nil }
         record.condition.addCondition(to: &request.headers, from: offset)
         return offset
     }
@@ -424,7 +441,7 @@ final class DownloadWork: Sendable {
     /// ones as bytes reach the disk.
     private var isTokenDue: Bool {
         resumeFile != nil
-            && state.withLock { $0.record != nil && $0.offset > 0 && $0.kept != $0.file?.mark?.offset ?? 0 }
+            && state.withLock { $0.record != nil && $0.offset > 0 && $0.kept != $0.offsetOnDisk }
     }
 
     /// Writes the token to ``DownloadOptions/resumeFile`` if it is due.
@@ -434,7 +451,7 @@ final class DownloadWork: Sendable {
             Result { () throws(LoadError) in
                 guard let token = resumeToken(isEarly: true) else { return 0 }
                 try resumeFile.write(token)
-                return token.record.synced ?? 0
+                return token.record.countOnDisk
             }
         }
         guard let offset = try written?.get() else { return }
@@ -480,7 +497,8 @@ final class DownloadWork: Sendable {
     /// Returns the token that resumes the download; `nil` if it would have to start anew.
     /// - Parameter isEarly: true if the download still runs.
     func resumeToken(isEarly: Bool) -> ResumeToken? {
-        let (held, offset, known) = state.withLock { ($0.file, $0.offset, $0.record) }
+        let (held, offset, known, parts) = state.withLock { ($0.file, $0.offset, $0.record, $0.parts) }
+        if let parts, let held, let known { return token(of: parts, held, known, isEarly: isEarly) }
         guard let held, !held.wasDelivered, var record = known, isEarly || offset > 0,
             let tail = try? held.tail(before: offset)
         else { return nil }
@@ -489,6 +507,15 @@ final class DownloadWork: Sendable {
         )
         record.boot = SystemBoot.identity
         record.mark = held.mark.flatMap { $0.offset <= offset ? $0 : nil }
+        return ResumeToken(record, held)
+    }
+
+    private func token(
+        of parts: ParallelDownload, _ held: FileWriter, _ known: ResumeToken.Record, isEarly: Bool
+    ) -> ResumeToken? {
+        var record = known
+        guard !held.wasDelivered, let total = try? parts.describe(&record), isEarly || total > 0 else { return nil }
+        (record.path, record.bytes, record.isEarly, record.boot) = (held.path, nil, isEarly, SystemBoot.identity)
         return ResumeToken(record, held)
     }
 
@@ -505,7 +532,63 @@ final class DownloadWork: Sendable {
     }
 
     /// The number of bytes of the file that are known to be on disk.
-    var offsetOnDisk: Int64 { state.withLock { $0.file }?.mark?.offset ?? 0 }
+    var offsetOnDisk: Int64 { state.withLock { $0.offsetOnDisk } }
+
+    // MARK: Several parts at once
+
+    /// Divides what is missing into parts, if the caller wants that and the response permits it, or if an earlier
+    /// download has left more than the beginning of the file. `nil` otherwise.
+    @inline(never)
+    private func divide(_ exchange: any Exchange, _ request: Request) -> ParallelDownload? {
+        let wanted = options.parallelRanges
+        return state.withLock { state in
+            guard state.hasContent, let head = state.response?.http, let record = state.record, let file = state.file,
+                let length = record.length, length <= options.maximumSize ?? .max
+            else { return nil }
+            let ranges = wanted ?? ParallelRanges(1)
+            let mustContinue = !state.held.isPrefix
+            guard mustContinue || wanted != nil && exchange.network != nil && ranges.count > 1
+                && (length - state.offset) / 2 >= ranges.minimumPartSize
+            else { return nil }
+            let parts = ParallelDownload(
+                file, length: length, held: state.held, marks: record.marks, record.condition, ranges, clock)
+            state.parts = parts
+            state.digests = DownloadDigests(options.expectedDigest ?? request.expectedDigest, part: head)
+            return parts
+        }
+    }
+
+    /// Loads the file in several parts at once. Returns false if it is to be loaded as a whole.
+    @inline(never)
+    func receiveParts(_ exchange: any Exchange, _ hop: Hop, _ driver: TaskDriver) async throws(LoadError) -> Bool {
+        guard let parts = divide(exchange, driver.original) else { return false }
+        let context = driver.context
+        do throws(LoadError) {
+            try await parts.run(exchange, at: state.withLock { $0.offset }, hop, for: context) {
+                driver.wasSuspended.exchange(false, ordering: .relaxed)
+            } report: { count in
+                context.received(count)
+                do throws(LoadError) { try await self.keepToken() } catch { return error }
+                return nil
+            }
+        } catch {
+            // A server that contradicts itself may have sent anything.
+            if [.rangeNotSatisfiable, .digestMismatch].contains(error.reason) {
+                state.withLock { $0.forgetContent() }
+            }
+            throw error
+        }
+        state.withLock { $0.offset = parts.length }
+        return true
+    }
+
+    /// Whether the file may be loaded in several parts at once.
+    var mayHaveParts: Bool {
+        options.parallelRanges != nil || (given != nil || resumeFile != nil) && state.withLock { !$0.held.isPrefix }
+    }
+
+    func stopParts(_ reason: StopReason) { state.withLock { $0.parts }?.stop(reason) }
+    func suspendParts(_ isSuspended: Bool) { state.withLock { $0.parts }?.setSuspended(isSuspended) }
 }
 
 extension String {

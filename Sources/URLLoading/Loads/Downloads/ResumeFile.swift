@@ -18,7 +18,7 @@ struct ResumeFile: Sendable {
         case nothing
         /// A token that does not fit: damaged, of another request, or its partial file is gone or was changed.
         case unusable
-        case token(ResumeToken, FileWriter, offset: Int64)
+        case token(ResumeToken, FileWriter, held: ByteRanges)
     }
 
     /// Opens the partial file of an earlier download of the request. Blocks.
@@ -30,14 +30,14 @@ struct ResumeFile: Sendable {
             token.isFor(request.url), request.method == .get, request.body == nil
         else { return .unusable }
         do throws(LoadError) {
-            let (file, offset) = try token.open(in: folders)
-            return .token(token, file, offset: offset)
+            let (file, held) = try token.open(in: folders)
+            return .token(token, file, held: held)
         } catch {
             guard error.detail != ResumeToken.inUse else { throw error }
             return .unusable
         }
     }
-    /// A token has a URL, a few fields and two digests.
+    /// A token has a URL, a few fields, and digests of its ranges.
     private static let sizeLimit: Int64 = 1 << 20
 
     /// Replaces the token atomically, on the disk before this returns. Blocks.

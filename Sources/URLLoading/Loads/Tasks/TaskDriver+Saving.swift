@@ -47,7 +47,7 @@ extension TaskDriver {
         var exchange = first
         while true {
             do throws(LoadError) {
-                try await write(exchange, download)
+                if try await !writeParts(exchange, hop, download) { try await write(exchange, download) }
                 exchange.release()
                 try await download.finish(context.handle)
                 return complete(.finished, exchange.trailers)
@@ -58,6 +58,14 @@ extension TaskDriver {
                 exchange = next
             }
         }
+    }
+
+    /// Saves the body in several parts at once. Returns false if it is to be saved as a whole.
+    private func writeParts(
+        _ exchange: any Exchange, _ hop: Hop, _ download: DownloadWork
+    ) async throws(LoadError) -> Bool {
+        guard download.mayHaveParts else { return false }
+        return try await download.receiveParts(exchange, hop, self)
     }
 
     func write(_ exchange: any Exchange, _ download: DownloadWork) async throws(LoadError) {

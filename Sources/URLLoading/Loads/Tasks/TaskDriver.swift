@@ -81,6 +81,7 @@ final class TaskDriver: LoadListener, StopListener {
             let begins = state.resume(wanted ?? Task.currentPriority)
             // Under the lock, so that of calls by several threads the last one prevails.
             context.handle.setSuspended(false)
+            if !begins { download?.suspendParts(false) }
             return begins
         }
         background?.setPaused(false)
@@ -100,6 +101,7 @@ final class TaskDriver: LoadListener, StopListener {
         state.withLock { state in
             state.suspend()
             context.handle.setSuspended(true)
+            download?.suspendParts(true)
         }
         background?.setPaused(true)
         ledFetch.withLock { $0.take() }?.settle(.failed)
@@ -123,6 +125,7 @@ final class TaskDriver: LoadListener, StopListener {
     func stopped() {
         guard let why = stopReason else { return }
         background?.cancel()
+        if why != .idle { download?.stopParts(why) }
         // An idle timeout before the response may lead to a retry, and the sink is not called before the response.
         if why != .idle || state.withLock({ $0.response != nil }) { sink?.stopped() }
         guard let unowned = state.withLock({ $0.takeUnowned() }) else { return }

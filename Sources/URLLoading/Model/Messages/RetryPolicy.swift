@@ -11,8 +11,9 @@ public import URLLoadingWire
 /// policy.maximumAttempts = 5
 /// configuration.retries.policy = policy
 /// ```
-/// The policy covers failures before the response: once its head is delivered, later failures are not retried. Each
-/// request of a chain of redirects has its own count. ``LoadEvent/retrying(_:)`` announces each retry. After the last
+/// The policy covers failures before the response: once its head is delivered, later failures are not retried, except
+/// for the parts of a download (``DownloadOptions/parallelRanges``). Each request of a chain of redirects has its own
+/// count. ``LoadEvent/retrying(_:)`` announces each retry. After the last
 /// attempt the load ends with that attempt's response or error.
 ///
 /// The resource timeout spans all attempts and the delays between them; the idle timeout runs within each attempt. A

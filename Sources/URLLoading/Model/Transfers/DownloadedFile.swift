@@ -57,6 +57,22 @@ public struct DownloadOptions: Sendable {
     /// ``LoadError/Reason/invalidResumeToken``. In a background session the agent keeps such a token itself, and the
     /// option is refused.
     public var resumeFile: URL?
+    /// How many parts of the file are loaded at once. `nil`, the default: it is loaded as a whole.
+    ///
+    /// ```swift
+    /// options.parallelRanges = .automatic
+    /// ```
+    /// The first request is the same as without. If its response has a strong validator (RFC 9110 §8.8.1), a known
+    /// length and no content coding, further requests ask for ranges of the same version (§13.1.5, §14.2), and a part
+    /// that is still long when another has ended is divided again. A response that is not exactly the requested range of
+    /// that version is never written. A server that does not send ranges, or not so many, is read over fewer
+    /// connections, or one. If what is missing is refused to all of them, the load ends with
+    /// ``LoadError/Reason/resumeMismatch``, because the content has changed, or with
+    /// ``LoadError/Reason/unacceptableStatus``.
+    ///
+    /// A part whose connection fails is requested again as the ``RetryPolicy`` says, or else left to the others: the
+    /// load fails with the last of them. Digests are computed at the end. Without any effect for ftp.
+    public var parallelRanges: ParallelRanges?
     /// The `file` URL, in the folder of ``destination``, for the partial content of a download that cannot be resumed
     /// (no strong validator) and ends early. `nil`, the default: it is removed.
     package var leftover: URL?

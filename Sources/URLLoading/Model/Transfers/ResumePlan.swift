@@ -31,13 +31,27 @@ enum ResumePlan: Equatable {
     private static func isRemainder(_ head: HTTPHead, _ offset: Int64, _ length: Int64?, _ validator: ResumeValidator)
         -> Bool
     {
-        guard offset > 0, case .part(let range, let total)? = head.headers[.contentRange].flatMap({ ContentRange($0) })
-        else { return false }
-        if let length, let total, length != total { return false }
+        guard offset > 0, let (range, total) = part(of: head, length, validator) else { return false }
         return range.lowerBound == offset && range.upperBound == total ?? length ?? range.upperBound
-            && validator.isRepeated(by: head.headers) && states(head.headers, range.upperBound - range.lowerBound)
+    }
+
+    /// Returns whether a response is the requested part of the same content, and nothing else.
+    static func isPart(_ head: HTTPHead, _ wanted: Range<Int64>, length: Int64, validator: ResumeValidator) -> Bool {
+        head.status == .partialContent && part(of: head, length, validator)?.range == wanted
+    }
+
+    /// The range of a 206 response of the same content; `nil` for any other content, or if the fields contradict each
+    /// other. Several ranges in one response (RFC 9110 §14.6) have no Content-Range.
+    private static func part(of head: HTTPHead, _ length: Int64?, _ validator: ResumeValidator) -> (
+        range: Range<Int64>, total: Int64?
+    )? {
+        guard case .part(let range, let total)? = head.headers[.contentRange].flatMap({ ContentRange($0) }),
+            length == nil || total == nil || length == total, validator.isRepeated(by: head.headers),
+            states(head.headers, range.upperBound - range.lowerBound),
             // A coded part does not continue a partial file that is not coded.
-            && !head.headers.contains(.contentEncoding)
+            !head.headers.contains(.contentEncoding)
+        else { return nil }
+        return (range, total)
     }
 
     /// Returns the end of the range of a 206 response, which the body must reach exactly (RFC 9110 §14.4).
@@ -103,8 +117,9 @@ enum ResumeValidator: Sendable, Equatable {
     }
 
     /// Sets the fields that request everything from `offset` on, if the representation is unchanged.
-    func addCondition(to headers: inout Headers, from offset: Int64) {
-        headers[.range] = "bytes=\(offset)-"
+    /// - Parameter end: the end of the requested bytes; `nil` for that of the content.
+    func addCondition(to headers: inout Headers, from offset: Int64, upTo end: Int64? = nil) {
+        headers[.range] = "bytes=\(offset)-\(end.map { "\($0 - 1)" } ?? "")"
         headers.remove(.ifRange)
         switch self {
         case .tag(let tag): tag.append(to: &headers, as: .ifRange)

@@ -63,6 +63,11 @@ public struct ResumeToken: Sendable, CustomStringConvertible {
         /// The number of bytes that were on disk, and the digest of the last of them.
         var synced: Int64?
         var syncedTail: String?
+        /// The written ranges behind `offset`, of a file that is written in several at once; `nil` for others. The
+        /// token is then of version 2.
+        var ranges: [RangeMark]?
+        /// Those that were on disk, behind `synced`.
+        var syncedRanges: [RangeMark]?
     }
     private final class Storage: Sendable {
         let record: Record
@@ -79,18 +84,19 @@ public struct ResumeToken: Sendable, CustomStringConvertible {
     /// - Throws: ``LoadError/Reason/invalidResumeToken`` if the data is damaged, of a later version, or not a token.
     public init(_ data: Data) throws(LoadError) {
         let lines = data.split(separator: UInt8(ascii: "\n"), maxSplits: 2, omittingEmptySubsequences: false)
-        guard lines.count == 3, lines[0].elementsEqual(Self.version.utf8) else {
-            throw Self.refused("not a token of version 1")
-        }
+        guard lines.count == 3,
+            let version = [1, 2].first(where: { lines[0].elementsEqual(Self.version($0).utf8) })
+        else { throw Self.refused("not a token of version 1 or 2") }
         guard lines[1].elementsEqual(Digest.hex(lines[2]).utf8),
             let record = try? JSONDecoder().decode(Record.self, from: Data(lines[2])),
-            record.isValid
+            record.isValid, record.version == version
         else { throw Self.refused("damaged") }
         storage = Storage(record.withoutSecrets, nil)
     }
 
-    /// The first line of a serialised token.
-    private static let version = "URLLoading-Resume/1"
+    /// The first line of a serialised token. Programs that know version 1 only refuse version 2 in words: to them the
+    /// file of a token with ranges would be whole up to its size.
+    private static func version(_ number: Int) -> String { "URLLoading-Resume/\(number)" }
 
     /// The detail of the error of a partial file that another download uses.
     static let inUse = "another download uses the partial file"
@@ -101,8 +107,9 @@ public struct ResumeToken: Sendable, CustomStringConvertible {
 
     /// The URL of the download.
     public var url: URL { URL(string: record.url) ?? URL(filePath: "/") }
-    /// The minimum number of bytes already loaded.
-    public var offset: Int64 { record.offset }
+    /// The minimum number of bytes already loaded. After a download in several ranges they are not all at the beginning
+    /// of the content.
+    public var offset: Int64 { (record.ranges ?? []).reduce(record.offset) { $0 + $1.end - $1.begin } }
     /// The length of the whole content in bytes; `nil` if unknown.
     public var expectedLength: Int64? { record.length }
 
@@ -112,7 +119,8 @@ public struct ResumeToken: Sendable, CustomStringConvertible {
         return Self.encoded(record)
     }
 
-    /// The token and the partial content as bytes, for another machine. The partial file is then no longer needed.
+    /// The token and the partial content as bytes, for another machine. The partial file is then no longer needed. Of a
+    /// download in several ranges the token carries the first.
     /// - Throws: ``LoadError`` if the file cannot be read; ``LoadError/Reason/bodyTooLarge`` beyond 64 MiB.
     public func dataWithContent() throws(LoadError) -> Data {
         guard record.bytes == nil else { return Self.encoded(record) }
@@ -123,8 +131,9 @@ public struct ResumeToken: Sendable, CustomStringConvertible {
             if let held = storage.file {
                 file = held
             } else {
-                let good: Int64
-                (file, good) = try reopened(after: SystemBoot.identity)
+                let held: ByteRanges
+                (file, held) = try reopened(after: SystemBoot.identity)
+                let good = held.prefix
                 if good < record.offset { (record.offset, record.tail) = (good, record.mark?.tail ?? Digest.hex([])) }
             }
             guard !file.wasDelivered else { throw Refusal.used.failure }
@@ -133,6 +142,7 @@ public struct ResumeToken: Sendable, CustomStringConvertible {
             throw Self.refusal(error)
         }
         (record.path, record.isEarly, record.boot, record.mark) = (nil, false, nil, nil)
+        (record.ranges, record.syncedRanges) = (nil, nil)
         return Self.encoded(record)
     }
 
@@ -151,7 +161,7 @@ public struct ResumeToken: Sendable, CustomStringConvertible {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         let text = (try? encoder.encode(record)) ?? Data()
-        return Data("\(version)\n\(Digest.hex(text))\n".utf8) + text
+        return Data("\(version(record.version))\n\(Digest.hex(text))\n".utf8) + text
     }
 
     /// The token on one line, without the query: `token https://example.org/a.iso 1024/4096`.
@@ -172,25 +182,26 @@ public struct ResumeToken: Sendable, CustomStringConvertible {
         return random.count == 24 && random.allSatisfy { (0x61...0x7A).contains($0) || (0x30...0x39).contains($0) }
     }
 
-    /// Opens the partial file, and returns how many of its bytes are valid.
+    /// Opens the partial file, and returns which of its bytes are valid.
     /// - Parameters:
     ///   - folders: the folders that may contain partial files.
     ///   - boot: the identity of the running system start.
-    func open(in folders: [String], boot: String = SystemBoot.identity) throws(LoadError) -> (FileWriter, offset: Int64)
-    {
+    func open(in folders: [String], boot: String = SystemBoot.identity) throws(LoadError) -> (
+        FileWriter, held: ByteRanges
+    ) {
         do throws(IOFailure) {
-            let (file, offset) = try opened(in: folders, boot)
+            let (file, held) = try opened(in: folders, boot)
             guard !file.wasDelivered else { throw Refusal.used.failure }
             guard file.claim() else { throw Refusal.inUse.failure }
-            return (file, offset)
+            return (file, held)
         } catch {
             throw Self.refusal(error)
         }
     }
 
-    private func opened(in folders: [String], _ boot: String) throws(IOFailure) -> (FileWriter, Int64) {
-        if let file = storage.file, file.size >= record.offset { return (file, record.offset) }
-        guard let path = record.path else { return (try unpacked(in: folders[0]), record.offset) }
+    private func opened(in folders: [String], _ boot: String) throws(IOFailure) -> (FileWriter, ByteRanges) {
+        if let file = storage.file, file.size >= record.offset { return (file, record.held) }
+        guard let path = record.path else { return (try unpacked(in: folders[0]), record.held) }
         let folder = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? ""
         guard folders.contains(folder) else { throw Refusal.foreign.failure }
         return try reopened(after: boot)
@@ -198,19 +209,38 @@ public struct ResumeToken: Sendable, CustomStringConvertible {
 
     /// Opens the file that the token names, if its content is as recorded. A token must not make the program open any
     /// other file.
-    /// - Returns: the file, and how many of its bytes are valid. After a reboot these are the synchronised ones,
-    ///   because the file may have zeros after them.
-    private func reopened(after boot: String) throws(IOFailure) -> (FileWriter, good: Int64) {
+    /// - Returns: the file, and which of its bytes are valid. After a reboot these are the synchronised ones, because
+    ///   the file may have zeros elsewhere.
+    private func reopened(after boot: String) throws(IOFailure) -> (FileWriter, good: ByteRanges) {
         guard let path = record.path, Self.isPartialFilePath(path) else { throw Refusal.foreign.failure }
         let (file, size) = try FileWriter.reopen(path)
         let isSameBoot = record.boot.map { $0 == boot && !boot.isEmpty } ?? true
         let known = isSameBoot ? DiskMark(offset: record.offset, tail: record.tail) : record.mark
-        guard let known else { return (file, 0) }
-        guard size >= known.offset, try file.tail(before: known.offset) == known.tail else {
-            throw Refusal.changed.failure
+        let ranges = (isSameBoot ? record.ranges : record.syncedRanges) ?? []
+        guard known != nil || !ranges.isEmpty else { return (file, ByteRanges()) }
+        if let known {
+            guard size >= known.offset, try file.tail(before: known.offset) == known.tail else {
+                throw Refusal.changed.failure
+            }
         }
+        guard size >= ranges.last?.end ?? 0, try ranges.allSatisfy({ mark throws(IOFailure) in
+            try file.mark(mark.begin..<mark.end) == mark
+        }) else { throw Refusal.changed.failure }
         if let mark = record.mark { file.resume(from: mark) }
-        return (file, isSameBoot && record.isEarly ? min(size, record.length ?? size) : known.offset)
+        var good = ByteRanges(upTo: known?.offset ?? 0)
+        for mark in ranges { good.insert(mark.begin..<mark.end) }
+        if isSameBoot, record.isEarly { grow(&good, in: file, size) }
+        return (file, good)
+    }
+
+    /// Adds the bytes that the download has written after it made the token. A file that is written in order has them
+    /// up to its size. One that is written in ranges is larger than its content, and its journal states them.
+    private func grow(_ good: inout ByteRanges, in file: FileWriter, _ size: Int64) {
+        guard let length = record.length, size > length else {
+            if record.ranges == nil || size == record.length { good.insert(0..<size) }
+            return
+        }
+        for range in FileRanges.journal(of: file, length: length) ?? [] { good.insert(range) }
     }
 
     private static func refusal(_ error: IOFailure) -> LoadError {
@@ -257,12 +287,40 @@ extension ResumeToken.Record {
         guard offset >= 0, length.map({ $0 >= offset }) ?? true, !validator.isEmpty, let url = URL(string: url) else {
             return false
         }
-        guard (synced == nil) == (syncedTail == nil), synced.map({ (0...offset).contains($0) }) ?? true else {
-            return false
-        }
+        guard (synced == nil) == (syncedTail == nil), synced.map({ (0...offset).contains($0) }) ?? true,
+            areValid(ranges, behind: offset), areValid(syncedRanges, behind: synced ?? 0)
+        else { return false }
         let scheme = url.scheme?.lowercased()
         return ["http", "https", "ftp", "ftps"].contains(scheme) && (path == nil) != (bytes == nil)
             && fields.allSatisfy { $0.count == 2 }
+    }
+
+    /// Ranges are in order, and within content of known length in a file.
+    private func areValid(_ marks: [RangeMark]?, behind start: Int64) -> Bool {
+        guard let marks else { return true }
+        guard let length, path != nil, ranges != nil, marks.count <= Self.maximumRanges else { return false }
+        var end = start
+        return marks.allSatisfy { mark in
+            defer { end = mark.end }
+            return mark.begin >= end && mark.begin < mark.end && mark.end <= length
+        }
+    }
+    private static let maximumRanges = 1000
+
+    var version: Int { ranges == nil ? 1 : 2 }
+
+    /// The ranges that were on disk.
+    var marks: [RangeMark] {
+        let first = mark.map { [RangeMark(begin: 0, end: $0.offset, tail: $0.tail)] } ?? []
+        return first + (syncedRanges ?? [])
+    }
+    var countOnDisk: Int64 { marks.reduce(0) { $0 + $1.end - $1.begin } }
+
+    /// The bytes that are written.
+    fileprivate var held: ByteRanges {
+        var held = ByteRanges(upTo: offset)
+        for mark in ranges ?? [] { held.insert(mark.begin..<mark.end) }
+        return held
     }
 
     /// The record without the fields that may be secrets. A token from elsewhere must not determine with which

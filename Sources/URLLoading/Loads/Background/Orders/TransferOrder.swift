@@ -37,6 +37,8 @@ package struct TransferOrder: Codable, Sendable, Equatable {
     package var requiresSuccess = false
     /// The text of the digest that the file must have.
     package var digest: String?
+    /// The text of how many parts of the file are loaded at once.
+    package var parallelRanges: String?
 
     /// The path of the file to upload.
     package var source: String?

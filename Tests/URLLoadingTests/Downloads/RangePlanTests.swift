@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Testing
+import URLLoadingTesting
+
+@testable import URLLoading
+
+/// The division of a file into parts, as a value.
+@Suite struct RangePlanTests {
+    @Test("bytes are merged where ranges touch") func sets() {
+        var bytes = ByteRanges()
+        for range in [10..<20, 30..<40, 20..<25, 0..<5, 24..<31, 7..<7] as [Range<Int64>] { bytes.insert(range) }
+        #expect(bytes.ranges == [0..<5, 10..<40])
+        #expect(bytes.total == 35 && bytes.prefix == 5 && !bytes.isPrefix)
+        #expect(bytes.gap(before: 50) == 5..<10)
+        #expect(bytes.gap(before: 50, from: 12) == 40..<50)
+        #expect(bytes.gap(before: 40, from: 12) == nil)
+        #expect(ByteRanges(upTo: 0).ranges.isEmpty && ByteRanges(upTo: 7).isPrefix)
+    }
+
+    @Test("what is missing is divided by the number of parts, and the last part gets the rest") func division() {
+        var plan = RangePlan(length: 1001, count: 4, least: 10)
+        #expect(plan.first(at: 0, now: 0)?.range == 0..<251)
+        #expect((0..<3).map { _ in plan.next(now: 0)?.range } == [251..<502, 502..<753, 753..<1001])
+    }
+
+    @Test("only gaps between held ranges are handed out") func gaps() {
+        var plan = RangePlan(length: 100, held: ByteRanges([0..<10, 40..<60]), count: 2, least: 10)
+        #expect(plan.first(at: 20, now: 0)?.range == 20..<40)
+        #expect(plan.first(at: 40, now: 0) == nil)
+        #expect(plan.next(now: 0)?.range == 10..<20)
+        #expect(plan.next(now: 0)?.range == 60..<100)
+    }
+
+    @Test("the part with most missing bytes is split, but not into parts below the least size") func split() throws {
+        var plan = RangePlan(length: 100, count: 1, least: 20)
+        let first = try #require(plan.first(at: 0, now: 0))
+        #expect(plan.claim(first.id, 30) == 0..<30)
+        let second = try #require(plan.next(now: 0))
+        #expect(second.range == 65..<100)
+        #expect(plan.part(first.id)?.range == 0..<65)
+        #expect(plan.next(now: 0) == nil)
+        #expect(plan.claim(first.id, 100) == 30..<65)
+    }
+
+    @Test("a part takes over what follows it until another response delivers that") func takeover() throws {
+        var plan = RangePlan(length: 100, count: 2, least: 10)
+        let first = try #require(plan.first(at: 0, now: 0))
+        let second = try #require(plan.next(now: 0))
+        _ = plan.claim(first.id, 50)
+        var late = plan
+        #expect(plan.extend(first.id) && plan.part(first.id)?.range == 0..<100)
+        let wasTaken = plan.confirm(second.id, reach: 100, now: 0)
+        #expect(!wasTaken)
+        let isConfirmed = late.confirm(second.id, reach: 100, now: 0)
+        let hasGrown = late.extend(first.id)
+        #expect(isConfirmed && !hasGrown)
+        late.leave(second.id)
+        #expect(late.extend(first.id) && late.part(first.id)?.range == 0..<100)
+    }
+
+    @Test("a part that ends early leaves a gap behind its last written byte") func leaving() throws {
+        var plan = RangePlan(length: 100, count: 1, least: 10)
+        let first = try #require(plan.first(at: 0, now: 5))
+        _ = plan.claim(first.id, 30)
+        plan.wrote(first.id, upTo: 20, now: 7)
+        #expect(plan.overdue(since: 6) == nil && plan.overdue(since: 7)?.id == first.id)
+        plan.leave(first.id)
+        #expect(plan.written.ranges == [0..<20] && !plan.isComplete)
+        #expect(plan.next(now: 0)?.range == 20..<100)
+    }
+
+    @Test("in any order of events every byte is written once", arguments: UInt64(1)...200)
+    func schedules(seed: UInt64) throws {
+        var random = SeededGenerator(seed: seed)
+        let length = Int64.random(in: 1...400, using: &random)
+        var held = ByteRanges()
+        if Bool.random(using: &random), length > 4 {
+            held.insert(0..<length / 4)
+            held.insert(length / 2..<length / 2 + length / 8)
+        }
+        var plan = RangePlan(
+            length: length, held: held, count: .random(in: 1...6, using: &random),
+            least: .random(in: 1...40, using: &random))
+        var counts = [Int](repeating: 0, count: Int(length))
+        for range in held.ranges { for offset in range { counts[Int(offset)] += 1 } }
+        if let gap = held.gap(before: length) { _ = plan.first(at: gap.lowerBound, now: 0) }
+        for step in 0..<20_000 where !plan.isComplete {
+            let part = plan.parts.randomElement(using: &random)
+            switch Int.random(in: 0..<10, using: &random) {
+            case 0, 1: if plan.parts.count < 8 { _ = plan.next(now: Int64(step)) }
+            case 2:
+                if let part, part.reach == nil { _ = plan.confirm(part.id, reach: part.range.upperBound, now: 0) }
+            case 3: if let part { plan.leave(part.id) }
+            case 4: if let part, part.missing == 0, !plan.extend(part.id) { plan.leave(part.id) }
+            default:
+                guard let part, part.reach != nil else { break }
+                let place = plan.claim(part.id, .random(in: 1...30, using: &random))
+                for offset in place { counts[Int(offset)] += 1 }
+                plan.wrote(part.id, upTo: place.upperBound, now: 0)
+            }
+            let ranges = plan.parts.map(\.range).sorted { $0.lowerBound < $1.lowerBound }
+            #expect(zip(ranges, ranges.dropFirst()).allSatisfy { $0.upperBound <= $1.lowerBound })
+        }
+        #expect(plan.isComplete && plan.written.ranges == [0..<length])
+        #expect(counts.allSatisfy { $0 == 1 })
+    }
+}
