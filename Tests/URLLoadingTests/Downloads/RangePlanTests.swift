@@ -20,54 +20,61 @@ import URLLoadingTesting
 
     @Test("what is missing is divided by the number of parts, and the last part gets the rest") func division() {
         var plan = RangePlan(length: 1001, count: 4, least: 10)
-        #expect(plan.first(at: 0, now: 0)?.range == 0..<251)
-        #expect((0..<3).map { _ in plan.next(now: 0)?.range } == [251..<502, 502..<753, 753..<1001])
+        let ranges = [plan.first(at: 0, now: 0)?.range] + (0..<3).map { _ in plan.next(now: 0)?.range }
+        #expect(ranges == [0..<251, 251..<502, 502..<753, 753..<1001])
     }
 
     @Test("only gaps between held ranges are handed out") func gaps() {
         var plan = RangePlan(length: 100, held: ByteRanges([0..<10, 40..<60]), count: 2, least: 10)
-        #expect(plan.first(at: 20, now: 0)?.range == 20..<40)
-        #expect(plan.first(at: 40, now: 0) == nil)
-        #expect(plan.next(now: 0)?.range == 10..<20)
-        #expect(plan.next(now: 0)?.range == 60..<100)
+        let parts = [
+            plan.first(at: 20, now: 0), plan.first(at: 40, now: 0), plan.next(now: 0), plan.next(now: 0),
+        ]
+        #expect(parts.map { $0?.range } == [20..<40, nil, 10..<20, 60..<100])
+    }
+
+    /// A plan whose first response covers the whole file.
+    private static func begun(count: Int, least: Int64) throws -> (RangePlan, Int) {
+        var plan = RangePlan(length: 100, count: count, least: least)
+        let first = plan.first(at: 0, now: 5)
+        return (plan, try #require(first?.id))
     }
 
     @Test("the part with most missing bytes is split, but not into parts below the least size") func split() throws {
-        var plan = RangePlan(length: 100, count: 1, least: 20)
-        let first = try #require(plan.first(at: 0, now: 0))
-        #expect(plan.claim(first.id, 30) == 0..<30)
-        let second = try #require(plan.next(now: 0))
-        #expect(second.range == 65..<100)
-        #expect(plan.part(first.id)?.range == 0..<65)
-        #expect(plan.next(now: 0) == nil)
-        #expect(plan.claim(first.id, 100) == 30..<65)
+        var (plan, first) = try Self.begun(count: 1, least: 20)
+        let claimed = plan.claim(first, 30)
+        let (second, third) = (plan.next(now: 0), plan.next(now: 0))
+        #expect(claimed == 0..<30 && second?.range == 65..<100 && third == nil)
+        #expect(plan.part(first)?.range == 0..<65)
+        let rest = plan.claim(first, 100)
+        #expect(rest == 30..<65)
     }
 
     @Test("a part takes over what follows it until another response delivers that") func takeover() throws {
-        var plan = RangePlan(length: 100, count: 2, least: 10)
-        let first = try #require(plan.first(at: 0, now: 0))
-        let second = try #require(plan.next(now: 0))
-        _ = plan.claim(first.id, 50)
+        var (plan, first) = try Self.begun(count: 2, least: 10)
+        let next = plan.next(now: 0)
+        let second = try #require(next?.id)
+        _ = plan.claim(first, 50)
         var late = plan
-        #expect(plan.extend(first.id) && plan.part(first.id)?.range == 0..<100)
-        let wasTaken = plan.confirm(second.id, reach: 100, now: 0)
-        #expect(!wasTaken)
-        let isConfirmed = late.confirm(second.id, reach: 100, now: 0)
-        let hasGrown = late.extend(first.id)
-        #expect(isConfirmed && !hasGrown)
-        late.leave(second.id)
-        #expect(late.extend(first.id) && late.part(first.id)?.range == 0..<100)
+        let hasGrown = plan.extend(first)
+        let isTakenOver = !plan.confirm(second, reach: 100, now: 0)
+        #expect(hasGrown && isTakenOver && plan.part(first)?.range == 0..<100)
+        let isConfirmed = late.confirm(second, reach: 100, now: 0)
+        let growsLate = late.extend(first)
+        #expect(isConfirmed && !growsLate)
+        late.leave(second)
+        let growsIntoGap = late.extend(first)
+        #expect(growsIntoGap && late.part(first)?.range == 0..<100)
     }
 
     @Test("a part that ends early leaves a gap behind its last written byte") func leaving() throws {
-        var plan = RangePlan(length: 100, count: 1, least: 10)
-        let first = try #require(plan.first(at: 0, now: 5))
-        _ = plan.claim(first.id, 30)
-        plan.wrote(first.id, upTo: 20, now: 7)
-        #expect(plan.overdue(since: 6) == nil && plan.overdue(since: 7)?.id == first.id)
-        plan.leave(first.id)
+        var (plan, first) = try Self.begun(count: 1, least: 10)
+        _ = plan.claim(first, 30)
+        plan.wrote(first, upTo: 20, now: 7)
+        #expect(plan.overdue(since: 6) == nil && plan.overdue(since: 7)?.id == first)
+        plan.leave(first)
         #expect(plan.written.ranges == [0..<20] && !plan.isComplete)
-        #expect(plan.next(now: 0)?.range == 20..<100)
+        let next = plan.next(now: 0)
+        #expect(next?.range == 20..<100)
     }
 
     @Test("in any order of events every byte is written once", arguments: UInt64(1)...200)

@@ -223,9 +223,8 @@ public struct ResumeToken: Sendable, CustomStringConvertible {
                 throw Refusal.changed.failure
             }
         }
-        guard size >= ranges.last?.end ?? 0, try ranges.allSatisfy({ mark throws(IOFailure) in
-            try file.mark(mark.begin..<mark.end) == mark
-        }) else { throw Refusal.changed.failure }
+        guard size >= ranges.last?.end ?? 0 else { throw Refusal.changed.failure }
+        for mark in ranges where try file.mark(mark.begin..<mark.end) != mark { throw Refusal.changed.failure }
         if let mark = record.mark { file.resume(from: mark) }
         var good = ByteRanges(upTo: known?.offset ?? 0)
         for mark in ranges { good.insert(mark.begin..<mark.end) }

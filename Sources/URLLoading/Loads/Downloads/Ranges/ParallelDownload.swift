@@ -26,8 +26,15 @@ final class ParallelDownload: Sendable {
         let context: LoadContext
         /// The part that it loads; `nil` while it waits for one.
         var part: Int?
-        /// True once another worker is to take over the bytes of the part.
-        var isAbandoned = false
+        var ending = Ending.none
+    }
+
+    /// Whether the request of a worker is ended because another worker is to take over its bytes.
+    fileprivate enum Ending: Sendable {
+        case none
+        /// Its context is about to be stopped.
+        case stopping
+        case stopped
     }
 
     fileprivate struct State: Sendable {
@@ -230,7 +237,7 @@ final class ParallelDownload: Sendable {
             state.workers[index].part = nil
             // Their responses would bring nothing any more.
             let others = state.isOver ? state.abandonAll() : []
-            return (state.workers[index].isAbandoned, state.wake(), others)
+            return (state.workers[index].ending != .none, state.wake(), others)
         }
         for slot in waiting { slot.wake() }
         for other in others { abandon(other) }
@@ -238,7 +245,10 @@ final class ParallelDownload: Sendable {
         // The stop must not end the wait for another part.
         _ = await Poller.shared.wait(until: .never) { slot -> Void? in
             state.withLock { state in
-                guard state.workers[index].isAbandoned else { return () }
+                guard state.workers[index].ending == .stopping else {
+                    state.workers[index].ending = .none
+                    return ()
+                }
                 state.waiting.append(slot)
                 return nil
             }
@@ -254,7 +264,7 @@ final class ParallelDownload: Sendable {
         let context = state.withLock { $0.workers[index].context }
         context.stop(.idle)
         let waiting = state.withLock { state in
-            state.workers[index].isAbandoned = false
+            state.workers[index].ending = .stopped
             return state.wake()
         }
         for slot in waiting { slot.wake() }
@@ -548,16 +558,16 @@ extension ParallelDownload.State {
         }
         guard workers.contains(where: { $0.part != nil }) else { return .end }
         guard let limit, let part = plan.overdue(since: now - limit),
-            let other = workers.firstIndex(where: { $0.part == part.id && !$0.isAbandoned && !$0.context.isSuspended })
+            let other = workers.firstIndex(where: { $0.part == part.id && $0.ending == .none && !$0.context.isSuspended })
         else { return nil }
-        workers[other].isAbandoned = true
+        workers[other].ending = .stopping
         return .overdue(other)
     }
 
     /// Marks all workers that load as abandoned, and returns them.
     fileprivate mutating func abandonAll() -> [Int] {
-        let others = workers.indices.filter { workers[$0].part != nil && !workers[$0].isAbandoned }
-        for other in others { workers[other].isAbandoned = true }
+        let others = workers.indices.filter { workers[$0].part != nil && workers[$0].ending == .none }
+        for other in others { workers[other].ending = .stopping }
         return others
     }
 }
