@@ -80,6 +80,44 @@ import URLLoadingWire
         }
     }
 
+    @Test(
+        "A download in parts runs in the agent, by the option of the task or of the transfer", arguments: [true, false])
+    func parts(isTask: Bool) async throws {
+        try await SurvivalRows.with { rig, origin in
+            // The first response is lost in its part: the other requests bring the rest.
+            origin.route("/parts") { request in
+                guard let range = request.headers[.range] else {
+                    let head = "HTTP/1.1 200 OK\r\nContent-Length: \(Film.content.count)\r\nETag: \"one\"\r\n\r\n"
+                    return .raw([.bytes(Array(head.utf8)), .bytes(Array(Film.content.prefix(200_000)))])
+                }
+                let ends = range.dropFirst(6).split(separator: "-").compactMap { Int($0) }
+                guard ends.count == 2 else { return Film.answer(request) }
+                return .status(
+                    .partialContent,
+                    headers: [
+                        .etag: "\"one\"", .contentRange: "bytes \(ends[0])-\(ends[1])/\(Film.content.count)",
+                    ], body: .bytes(Array(Film.content[ends[0]...ends[1]])))
+            }
+            let session = Self.session(rig)
+            let place = rig.folder + "/parts.bin"
+            let ranges = ParallelRanges(4, minimumPartSize: 64 << 10)
+            if isTask {
+                var options = DownloadOptions(destination: URL(filePath: place))
+                options.parallelRanges = ranges
+                _ = try await session.downloadTask(Request(url: origin.url("/parts")), options: options).resumed().value
+            } else {
+                var options = BackgroundOptions()
+                options.parallelRanges = ranges
+                try await session.background.download(
+                    Request(url: origin.url("/parts")), to: URL(filePath: place), options: options)
+                try await eventuallyFile(place)
+            }
+            #expect(Film.of(place) == Film.content)
+            #expect(origin.requests.filter { $0.headers[.ifRange] == "\"one\"" }.count >= 3)
+            await Self.end(session)
+        }
+    }
+
     @Test("An upload of a file delivers the response and its body, whatever its status (checklist 160)")
     func uploads() async throws {
         try await SurvivalRows.with { rig, origin in

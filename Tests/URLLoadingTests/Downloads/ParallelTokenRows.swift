@@ -120,7 +120,8 @@ struct ParallelTokenRows {
         }
     }
 
-    @Test("a token of the first version and a file in parts are read with its journal") func firstVersion() async throws {
+    @Test("a token of the first version and a file in parts are read with its journal") func firstVersion() async throws
+    {
         try await with { rig in
             let token = try Self.hold(rig.url, rig.folder) { record, _ in record.ranges = nil }
             #expect(token.record.version == 1)

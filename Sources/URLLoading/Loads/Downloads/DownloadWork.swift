@@ -14,15 +14,15 @@ import URLLoadingWire
 final class DownloadWork: Sendable {
     let options: DownloadOptions
     /// The token that the caller gave, and the file that may have one.
-    private let given: ResumeToken?
-    private let resumeFile: ResumeFile?
+    let given: ResumeToken?
+    let resumeFile: ResumeFile?
     private let page: Page
-    private let clock: LoopClock
+    let clock: LoopClock
     /// The folders for the partial file: first that of the destination, because a rename cannot cross file systems,
     /// then the one for temporary files.
     private let folders: [String]
 
-    private struct State: Sendable {
+    struct State: Sendable {
         var start = Start.unknown
         var file: FileWriter?
         /// The number of bytes that are completely written.
@@ -50,10 +50,10 @@ final class DownloadWork: Sendable {
         /// The partial file is removed, and no token resumes it.
         mutating func forgetContent() { (record, response) = (nil, nil) }
     }
-    private let state: Lock<State>
+    let state: Lock<State>
 
     /// How the download began.
-    private enum Start: Sendable {
+    enum Start: Sendable {
         case unknown
         /// With a token.
         case resumed(ResumeToken)
@@ -441,7 +441,9 @@ final class DownloadWork: Sendable {
     /// ones as bytes reach the disk.
     private var isTokenDue: Bool {
         resumeFile != nil
-            && state.withLock { $0.record != nil && $0.offset > 0 && $0.kept != $0.offsetOnDisk }
+            && state.withLock { state in
+                state.record != nil && (state.offset > 0 || state.parts != nil) && state.kept != state.offsetOnDisk
+            }
     }
 
     /// Writes the token to ``DownloadOptions/resumeFile`` if it is due.
@@ -510,15 +512,6 @@ final class DownloadWork: Sendable {
         return ResumeToken(record, held)
     }
 
-    private func token(
-        of parts: ParallelDownload, _ held: FileWriter, _ known: ResumeToken.Record, isEarly: Bool
-    ) -> ResumeToken? {
-        var record = known
-        guard !held.wasDelivered, let total = try? parts.describe(&record), isEarly || total > 0 else { return nil }
-        (record.path, record.bytes, record.isEarly, record.boot) = (held.path, nil, isEarly, SystemBoot.identity)
-        return ResumeToken(record, held)
-    }
-
     /// Returns the token that resumes the download after an error. Before a response has changed the file, the token
     /// that resumed it is still valid.
     func resumeToken(after error: LoadError) -> ResumeToken? {
@@ -533,62 +526,6 @@ final class DownloadWork: Sendable {
 
     /// The number of bytes of the file that are known to be on disk.
     var offsetOnDisk: Int64 { state.withLock { $0.offsetOnDisk } }
-
-    // MARK: Several parts at once
-
-    /// Divides what is missing into parts, if the caller wants that and the response permits it, or if an earlier
-    /// download has left more than the beginning of the file. `nil` otherwise.
-    @inline(never)
-    private func divide(_ exchange: any Exchange, _ request: Request) -> ParallelDownload? {
-        let wanted = options.parallelRanges
-        return state.withLock { state in
-            guard state.hasContent, let head = state.response?.http, let record = state.record, let file = state.file,
-                let length = record.length, length <= options.maximumSize ?? .max
-            else { return nil }
-            let ranges = wanted ?? ParallelRanges(1)
-            let mustContinue = !state.held.isPrefix
-            guard mustContinue || wanted != nil && exchange.network != nil && ranges.count > 1
-                && (length - state.offset) / 2 >= ranges.minimumPartSize
-            else { return nil }
-            let parts = ParallelDownload(
-                file, length: length, held: state.held, marks: record.marks, record.condition, ranges, clock)
-            state.parts = parts
-            state.digests = DownloadDigests(options.expectedDigest ?? request.expectedDigest, part: head)
-            return parts
-        }
-    }
-
-    /// Loads the file in several parts at once. Returns false if it is to be loaded as a whole.
-    @inline(never)
-    func receiveParts(_ exchange: any Exchange, _ hop: Hop, _ driver: TaskDriver) async throws(LoadError) -> Bool {
-        guard let parts = divide(exchange, driver.original) else { return false }
-        let context = driver.context
-        do throws(LoadError) {
-            try await parts.run(exchange, at: state.withLock { $0.offset }, hop, for: context) {
-                driver.wasSuspended.exchange(false, ordering: .relaxed)
-            } report: { count in
-                context.received(count)
-                do throws(LoadError) { try await self.keepToken() } catch { return error }
-                return nil
-            }
-        } catch {
-            // A server that contradicts itself may have sent anything.
-            if [.rangeNotSatisfiable, .digestMismatch].contains(error.reason) {
-                state.withLock { $0.forgetContent() }
-            }
-            throw error
-        }
-        state.withLock { $0.offset = parts.length }
-        return true
-    }
-
-    /// Whether the file may be loaded in several parts at once.
-    var mayHaveParts: Bool {
-        options.parallelRanges != nil || (given != nil || resumeFile != nil) && state.withLock { !$0.held.isPrefix }
-    }
-
-    func stopParts(_ reason: StopReason) { state.withLock { $0.parts }?.stop(reason) }
-    func suspendParts(_ isSuspended: Bool) { state.withLock { $0.parts }?.setSuspended(isSuspended) }
 }
 
 extension String {

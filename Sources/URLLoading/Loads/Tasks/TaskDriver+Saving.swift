@@ -65,7 +65,9 @@ extension TaskDriver {
         _ exchange: any Exchange, _ hop: Hop, _ download: DownloadWork
     ) async throws(LoadError) -> Bool {
         guard download.mayHaveParts else { return false }
-        return try await download.receiveParts(exchange, hop, self)
+        return try await download.receiveParts(exchange, hop, context) {
+            self.wasSuspended.exchange(false, ordering: .relaxed)
+        }
     }
 
     func write(_ exchange: any Exchange, _ download: DownloadWork) async throws(LoadError) {

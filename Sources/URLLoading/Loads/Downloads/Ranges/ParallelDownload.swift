@@ -15,14 +15,14 @@ import URLLoadingWire
 
 final class ParallelDownload: Sendable {
     let length: Int64
-    private let validator: ResumeValidator
-    private let file: FileWriter
-    private let ranges: FileRanges
+    let validator: ResumeValidator
+    let file: FileWriter
+    let ranges: FileRanges
     private let count: Int
-    private let clock: LoopClock
-    private let state: Lock<State>
+    let clock: LoopClock
+    let state: Lock<State>
 
-    fileprivate struct Worker: Sendable {
+    struct Worker: Sendable {
         let context: LoadContext
         /// The part that it loads; `nil` while it waits for one.
         var part: Int?
@@ -30,14 +30,14 @@ final class ParallelDownload: Sendable {
     }
 
     /// Whether the request of a worker is ended because another worker is to take over its bytes.
-    fileprivate enum Ending: Sendable {
+    enum Ending: Sendable {
         case none
         /// Its context is about to be stopped.
         case stopping
         case stopped
     }
 
-    fileprivate struct State: Sendable {
+    struct State: Sendable {
         var plan: RangePlan
         var workers: [Worker] = []
         /// Workers that wait for bytes to load.
@@ -156,7 +156,7 @@ final class ParallelDownload: Sendable {
     }
 
     /// What the workers need to send requests, and to tell of their bytes.
-    private struct Requests: Sendable {
+    struct Requests: Sendable {
         let hop: Hop
         let wasSuspended: @Sendable () -> Bool
         let report: @Sendable (Int) async -> LoadError?
@@ -174,7 +174,8 @@ final class ParallelDownload: Sendable {
         let (isComplete, failure, last) = state.withLock { ($0.plan.isComplete, $0.failure, $0.last) }
         if let failure { throw failure }
         guard isComplete else {
-            throw last ?? LoadError(.truncated, phase: .receiving, party: .remote, detail: "parts of the file are missing")
+            throw last
+                ?? LoadError(.truncated, phase: .receiving, party: .remote, detail: "parts of the file are missing")
         }
         try await access { [self] () throws(IOFailure) in try ranges.complete() }
     }
@@ -184,14 +185,14 @@ final class ParallelDownload: Sendable {
         if case .failure(let error)? = done { throw unwritable(error) }
     }
 
-    private func unwritable(_ error: IOFailure) -> LoadError {
+    func unwritable(_ error: IOFailure) -> LoadError {
         LoadError(.cannotWriteFile, phase: .receiving, party: .system, detail: "\(file.path): \(error.words)")
     }
 
     // MARK: A worker
 
     /// The end of a worker's request.
-    private enum Outcome: Sendable {
+    enum Outcome: Sendable {
         /// Its bytes are written, or another worker has taken them over.
         case done
         /// The response is not the requested part: its bytes are left to the others.
@@ -278,7 +279,7 @@ final class ParallelDownload: Sendable {
     }
 
     /// Ends the download with an error that no other request would avoid.
-    private func fail(_ error: LoadError) {
+    func fail(_ error: LoadError) {
         let (waiting, others) = state.withLock { state in
             if state.failure == nil { state.failure = error }
             return (state.wake(), state.abandonAll())
@@ -317,7 +318,7 @@ final class ParallelDownload: Sendable {
 
     // MARK: The next part
 
-    fileprivate enum Step: Sendable {
+    enum Step: Sendable {
         case part(RangePlan.Part)
         /// A part of another worker has stalled.
         case overdue(Int)
@@ -356,7 +357,8 @@ final class ParallelDownload: Sendable {
                 if isHopeless {
                     fail(
                         LoadError(
-                            .idleTimeout, phase: .receiving, party: .remote, detail: "every request for a part has stalled"))
+                            .idleTimeout, phase: .receiving, party: .remote,
+                            detail: "every request for a part has stalled"))
                 }
                 abandon(other)
             case .end?: return nil
@@ -366,191 +368,13 @@ final class ParallelDownload: Sendable {
             }
         }
     }
-
-    // MARK: A part
-
-    /// Loads a part: from its response, if there is one, or by a request.
-    private func load(
-        _ part: RangePlan.Part, _ given: (any Exchange)?, _ context: LoadContext, _ requests: Requests
-    ) async -> Outcome {
-        var hasMoved = false
-        do throws(LoadError) {
-            let exchange: any Exchange
-            if let given {
-                exchange = given
-            } else {
-                try await waitForServer(context)
-                var hop = requests.hop
-                validator.addCondition(to: &hop.request.headers, from: part.begin, upTo: part.range.upperBound)
-                exchange = try await Load(context: context).answer(again: hop)
-                if let refusal = refusal(of: exchange, part.range) {
-                    exchange.release()
-                    return refusal
-                }
-            }
-            defer { exchange.release() }
-            if given == nil {
-                let isWanted = state.withLock { state in
-                    state.plan.confirm(part.id, reach: part.range.upperBound, now: clock.now())
-                }
-                guard isWanted else { return .done }
-            }
-            while true {
-                let received = await receive(exchange, part.id, context)
-                if received.count > 0 {
-                    hasMoved = true
-                    if let error = await report(received.count, requests) { throw error }
-                }
-                if let error = received.error { throw error }
-                if received.isEnd { return .done }
-                guard received.count == 0 else { continue }
-                if let reason = context.stopReason { throw LoadError(reason, phase: .receiving) }
-                let missing = state.withLock { $0.plan.part(part.id)?.missing ?? 0 }
-                try await exchange.fill(atMost: missing > 0 ? Int(clamping: missing) : .max)
-            }
-        } catch {
-            return .failed(error.at(requests.hop.request.url), hasMoved: hasMoved)
-        }
-    }
-
-    private func waitForServer(_ context: LoadContext) async throws(LoadError) {
-        let moment = state.withLock { $0.notBefore }
-        guard clock.now() < moment else { return }
-        do throws(IOFailure) { try await clock.sleep(until: moment, context.handle) } catch {
-            throw LoadError(error, .waiting)
-        }
-    }
-
-    /// Why a response is not the requested part; `nil` if it is. Nothing of a refused response is written.
-    private func refusal(of exchange: any Exchange, _ wanted: Range<Int64>) -> Outcome? {
-        guard let head = exchange.head else {
-            return .refused(LoadError(refusing: exchange.response, .resumeMismatch, "the response is no part"), wait: nil)
-        }
-        if ResumePlan.isPart(head, wanted, length: length, validator: validator) { return nil }
-        let error: LoadError
-        switch head.status {
-        case .ok, .partialContent:
-            error = LoadError(
-                refusing: exchange.response, .resumeMismatch,
-                "a part of the file is of another version or another range, or the server sends no parts")
-        default: error = LoadError(refusing: exchange.response, .unacceptableStatus, head.status.description)
-        }
-        return .refused(error, wait: Self.wait(asked: head))
-    }
-
-    /// The time, in nanoseconds, for which a server asks not to be asked (Retry-After, RFC 9110 §10.2.3).
-    private static func wait(asked head: HTTPHead) -> Int64? {
-        guard head.status == .tooManyRequests || head.status == .serviceUnavailable,
-            let text = head.headers[.retryAfter]
-        else { return nil }
-        let date = HTTPDate(secondsSince1970: Int64(Date.now.timeIntervalSince1970))
-        guard let after = RetryAfter(text, now: date) else { return nil }
-        let seconds = after.seconds(after: head.headers[.date].flatMap { HTTPDate($0, now: date) } ?? date)
-        return min(max(seconds, 0), 3600) * 1_000_000_000
-    }
-
-    /// The result of one visit to the blocking thread.
-    private struct Received: Sendable {
-        var count = 0
-        var isEnd = false
-        var error: LoadError?
-    }
-    /// The journal is written after so many bytes: they are lost when the process is killed before.
-    private static let maximumPerTurn = 1 << 20
-
-    /// Writes the received bytes of a part, and what arrives meanwhile, as `DownloadWork.receive` does.
-    private func receive(_ exchange: any Exchange, _ id: Int, _ context: LoadContext) async -> Received {
-        let received = await BlockingThreads.files.call(.never) { [self] () -> Received in
-            var received = Received()
-            do {
-                try take(exchange, id, context, &received)
-            } catch let error as IOFailure {
-                received.error = unwritable(error)
-            } catch {
-                received.error = error as? LoadError
-            }
-            guard received.count > 0 else { return received }
-            do throws(IOFailure) {
-                try ranges.wrote(state.withLock { $0.plan.written.ranges }, now: clock.coarseNow())
-            } catch {
-                received.error = unwritable(error)
-            }
-            return received
-        }
-        return received ?? Received(error: LoadError(.cancelled, phase: .receiving, party: .local))
-    }
-
-    private func take(
-        _ exchange: any Exchange, _ id: Int, _ context: LoadContext, _ received: inout Received
-    ) throws {
-        while received.count < Self.maximumPerTurn, context.stopReason == nil {
-            guard let part = state.withLock({ $0.plan.part(id) }) else {
-                received.isEnd = true
-                return
-            }
-            if part.missing == 0, part.isCut {
-                if state.withLock({ $0.plan.extend(id) }) { continue }
-                received.isEnd = true
-                return
-            }
-            switch try exchange.buffered(atMost: part.missing == 0 ? .max : Int(clamping: part.missing)) {
-            case .chunk(let piece)?:
-                guard part.missing > 0 else {
-                    throw LoadError(
-                        .rangeNotSatisfiable, phase: .receiving, party: .remote,
-                        detail: "more bytes than its Content-Range says")
-                }
-                // Fewer than the piece has, if the part was split in this moment.
-                let place = state.withLock { $0.plan.claim(id, piece.count) }
-                let bytes = piece.storage.bytes(piece.range)
-                try file.write(UnsafeRawBufferPointer(rebasing: bytes[..<place.count]), at: place.lowerBound)
-                state.withLock { state in
-                    state.plan.wrote(id, upTo: place.upperBound, now: clock.coarseNow())
-                    state.stalls = 0
-                }
-                received.count += place.count
-            case .end?:
-                guard part.missing == 0 else {
-                    throw LoadError(
-                        .truncated, phase: .receiving, party: .remote, detail: "fewer bytes than its Content-Range says")
-                }
-                received.isEnd = true
-                return
-            case nil: if try !exchange.fillNow() { return }
-            }
-        }
-    }
-
-    // MARK: Reporting
-
-    /// Reports received bytes, also those of other workers that come meanwhile: events have one emitter at a time.
-    private func report(_ count: Int, _ requests: Requests) async -> LoadError? {
-        let reports = state.withLock { state in
-            state.unreported += count
-            defer { state.isReporting = true }
-            return !state.isReporting
-        }
-        guard reports else { return nil }
-        while true {
-            let count = state.withLock { state in
-                defer { state.unreported = 0 }
-                if state.unreported == 0 { state.isReporting = false }
-                return state.unreported
-            }
-            guard count > 0 else { return nil }
-            if let error = await requests.report(count) {
-                fail(error)
-                state.withLock { $0.isReporting = false }
-                return error
-            }
-        }
-    }
 }
 
 extension ParallelDownload.State {
     /// The next step of a worker without a part; `nil` if it must wait.
     /// - Parameter limit: the time without progress after which a part has stalled; `nil` to disregard it.
-    fileprivate mutating func step(_ index: Int, _ now: Int64, stalledFor limit: Int64? = nil) -> ParallelDownload.Step? {
+    fileprivate mutating func step(_ index: Int, _ now: Int64, stalledFor limit: Int64? = nil) -> ParallelDownload.Step?
+    {
         if isOver { return .end }
         if let part = plan.next(now: now) {
             workers[index].part = part.id
@@ -558,7 +382,9 @@ extension ParallelDownload.State {
         }
         guard workers.contains(where: { $0.part != nil }) else { return .end }
         guard let limit, let part = plan.overdue(since: now - limit),
-            let other = workers.firstIndex(where: { $0.part == part.id && $0.ending == .none && !$0.context.isSuspended })
+            let other = workers.firstIndex(where: {
+                $0.part == part.id && $0.ending == .none && !$0.context.isSuspended
+            })
         else { return nil }
         workers[other].ending = .stopping
         return .overdue(other)
