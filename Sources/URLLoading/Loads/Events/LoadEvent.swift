@@ -36,7 +36,8 @@ public enum LoadEvent: Sendable {
     /// The caller's decision turned the load's connection into a stream. It is the last event for the handle of the
     /// data task.
     case becameStream(StreamTask)
-    /// A download continues at this offset; 0 if the partial file could not be used and the whole file is loaded.
+    /// A download continues at this offset; 0 if the partial file could not be used and the whole file is loaded. After
+    /// a download in several parts, the number of bytes that the file has.
     case resumed(offset: Int64, expected: Int64?)
     /// A piece of the body was received and decoded; for a download, it was written to the file. The total of a resumed
     /// download counts from the beginning of the file.

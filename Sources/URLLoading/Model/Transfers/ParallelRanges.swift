@@ -29,7 +29,7 @@ public struct ParallelRanges: Sendable, Hashable, ExpressibleByIntegerLiteral, C
     /// Creates a number of parts of the usual smallest size.
     public init(integerLiteral count: Int) { self.init(count) }
 
-    /// The text from which ``init(_:)-(String)`` makes the same value: `4 of 1048576`.
+    /// The number of parts and their least size: `4 of 1048576`.
     public var description: String { "\(count) of \(minimumPartSize)" }
 
     /// Reads the text of ``description``; `nil` for another.
