@@ -153,6 +153,9 @@ struct ParallelTokenRows {
             #expect(throws: LoadError.self) { _ = try ResumeToken(Data(changed.utf8)) }
         }
         #expect(ParallelRanges("4 of 1048576") == .automatic && ParallelRanges("x of 1") == nil)
+        var ranges = ParallelRanges.automatic
+        (ranges.count, ranges.minimumPartSize) = (0, 0)
+        #expect(ranges.count == 1 && ranges.minimumPartSize == 64 << 10)
         #expect(ParallelRanges(99).count == 16 && (8 as ParallelRanges).description == "8 of 1048576")
     }
 }

@@ -11,10 +11,10 @@
 public struct ParallelRanges: Sendable, Hashable, ExpressibleByIntegerLiteral, CustomStringConvertible {
     /// The number of parts at once, 1 to 16. Each has a connection of its own, or over HTTP/2 a stream of one, and there
     /// are never more than ``Configuration/Connections/maximumPerHost``.
-    public var count: Int
+    public var count: Int { didSet { count = Self.valid(count) } }
     /// The size, in bytes, below which no part is divided further; at least 64 KiB, 1 MiB by default. A file with less
     /// than twice as many bytes is loaded as a whole.
-    public var minimumPartSize: Int64
+    public var minimumPartSize: Int64 { didSet { minimumPartSize = Self.valid(minimumPartSize) } }
 
     /// Four parts at once of at least 1 MiB: enough where a server limits each connection, and few enough for servers
     /// that limit the connections of a client.
@@ -22,9 +22,11 @@ public struct ParallelRanges: Sendable, Hashable, ExpressibleByIntegerLiteral, C
 
     /// Creates a number of parts; values outside of the ranges of the properties become the nearest in them.
     public init(_ count: Int, minimumPartSize: Int64 = 1 << 20) {
-        self.count = min(max(count, 1), 16)
-        self.minimumPartSize = max(minimumPartSize, 64 << 10)
+        (self.count, self.minimumPartSize) = (Self.valid(count), Self.valid(minimumPartSize))
     }
+
+    private static func valid(_ count: Int) -> Int { min(max(count, 1), 16) }
+    private static func valid(_ size: Int64) -> Int64 { max(size, 64 << 10) }
 
     /// Creates a number of parts of the usual smallest size.
     public init(integerLiteral count: Int) { self.init(count) }
