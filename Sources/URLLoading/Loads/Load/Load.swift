@@ -40,7 +40,7 @@ struct Load: Sendable {
                 continue
             }
             if mayBeRefused(hop) { return try await judged(exchange, hop) }
-            return Result(exchange: exchange, hop: hop, disposition: .allow)
+            return Result(exchange: exchange, hop: consume hop, disposition: .allow)
         }
     }
 
