@@ -87,8 +87,11 @@ struct HTTP2FieldList {
 
     private mutating func add(_ name: some Collection<UInt8>, _ value: some Collection<UInt8>) {
         let start = bytes.count
-        for byte in name { bytes.append(byte.lowered) }
+        bytes.append(contentsOf: name)
         let middle = bytes.count
+        bytes.withUnsafeMutableBufferPointer { bytes in
+            for index in start..<middle { bytes[index] = bytes[index].lowered }
+        }
         bytes.append(contentsOf: value)
         entries.append(
             Entry(name: start..<middle, value: middle..<bytes.count, isSecret: isSecret(start..<middle, value.count)))

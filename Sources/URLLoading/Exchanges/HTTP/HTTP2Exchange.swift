@@ -179,7 +179,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
 
     private func length(of answer: HTTP1ResponseHead, _ method: Method) -> Int64? {
         if method == .head || answer.status.forbidsContent || received.isEmpty { return 0 }
-        return answer.headers[.contentLength].flatMap { Int64($0) }
+        return answer.headers.contentLength
     }
 
     var response: Response { Response(url: url, expectedLength: expectedLength, http: head) }

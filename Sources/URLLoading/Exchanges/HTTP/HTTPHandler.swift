@@ -110,8 +110,9 @@ struct HTTPHandler: Sendable {
         _ head: HTTPHead, of exchange: any NetworkExchange, to request: PreparedRequest, for load: LoadContext
     ) {
         load.core.cookies?.receive(head, to: request)
-        guard let rules = load.core.strictTransport, let tls = exchange.tls else { return }
-        rules.receive(head, from: request.destination, isProven: tls.isProven && head.tolerated.isEmpty)
+        load.core.strictTransport?.receive(
+            head, from: request.destination,
+            isProven: exchange.tls?.isProven == true && head.tolerated.isEmpty)
     }
 
     /// Prepares the request for one attempt: with a body that is opened anew, credentials and cookies. Returns without
