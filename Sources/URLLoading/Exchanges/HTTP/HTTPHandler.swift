@@ -52,7 +52,7 @@ struct HTTPHandler: Sendable {
             }
         } catch {
             if let record { load.events?.add(record, error) }
-            throw error.at(hop.request.url)
+            throw error.at(hop.request.url).explained(by: hop.request, load.core.configuration)
         }
     }
 

@@ -147,7 +147,9 @@ struct Load: Sendable {
     @inline(never)
     private func judged(_ exchange: any Exchange, _ hop: Hop) async throws(LoadError) -> Result {
         let disposition = try await disposition(of: exchange, hop)
-        guard let digest = hop.request.expectedDigest, context.consumer != .file, case .allow = disposition else {
+        guard let digest = hop.request.expectedDigest, hop.request.method != .head, context.consumer != .file,
+            case .allow = disposition
+        else {
             return Result(exchange: exchange, hop: hop, disposition: disposition)
         }
         let checked = try DigestedExchange(exchange, digest) { [context] in context.forgetStored(hop.request) }

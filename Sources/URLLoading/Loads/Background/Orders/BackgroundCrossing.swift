@@ -29,7 +29,7 @@ package enum BackgroundCrossing: Sendable, Equatable {
         "networks.allowsCellular": .sent, "networks.allowsExpensive": .sent, "networks.allowsConstrained": .sent,
         "networks.trafficClass": .sent,
         // The agent retries by rules of its own, and always waits for a network.
-        "retries.policy": .local, "networks.waitsForConnectivity": .local,
+        "retries.policy": .local, "retries.budget": .local, "networks.waitsForConnectivity": .local,
         "redirects.maximum": .sent, "strictness": .sent, "limits": .sent,
         // http and https only.
         "ftp": .local,
