@@ -11,7 +11,7 @@ import URLLoadingWire
 /// A request that is ready to be sent.
 struct PreparedRequest {
     let request: Request
-    let destination: Destination
+    private(set) var destination: Destination
     var fields: RequestFields
     /// The body, opened for one sending.
     var body: OutgoingBody?
@@ -90,6 +90,14 @@ struct PreparedRequest {
         return request
     }
 
+    /// True if a signature was added.
+    var isSigned = false
+    /// True if the Authorization field is that of a signature.
+    var isAuthorizedBySignature = false
+
+    /// Replaces the target by that of a signature in the query, of the same origin.
+    mutating func setTarget(_ target: Target) { destination = Destination(target) }
+
     /// Sets fields, replacing those of the same name.
     mutating func set(_ added: Headers) {
         var headers = headers
@@ -125,7 +133,9 @@ struct PreparedRequest {
 
     /// True if the Cookie field is the cookie store's, not the caller's.
     private(set) var hasStoredCookies = false
-    var carried: CarriedIdentity { CarriedIdentity(login: login, hasCookies: hasStoredCookies) }
+    var carried: CarriedIdentity { 
+        CarriedIdentity(login: login, hasCookies: hasStoredCookies, isSigned: isSigned)
+     }
     var hasOwnCookies: Bool { !hasStoredCookies && headers.contains(.cookie) }
 
     /// Sets the Cookie field from a store; `nil` removes a field set before.

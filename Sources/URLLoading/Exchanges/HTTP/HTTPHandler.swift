@@ -26,7 +26,7 @@ struct HTTPHandler: Sendable {
             var firstFreshID = Int.min
             while true {
                 if hop.attemptFields != nil, retries.cause != nil { try await renewFields(of: &hop, for: load) }
-                let request = try await prepare(hop, for: load, retries, &authentication)
+                var request = try await prepare(hop, for: load, retries, &authentication)
                 record = load.events?.begin(request)
                 let exchange: any NetworkExchange
                 if !retries.wantsFresh, let idle = try leaseIdle(request, for: load, record) {
@@ -37,6 +37,7 @@ struct HTTPHandler: Sendable {
                 }
                 if !retries.wantsFresh { firstFreshID = ConnectionIdentifier.next }
                 record = nil
+                if load.signs { try await sign(&request, over: exchange, hop, retries.cause, for: load) }
                 if let error = await failure(of: exchange, request) {
                     try release(exchange, after: error, &retries)
                 } else {

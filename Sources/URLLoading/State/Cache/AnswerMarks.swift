@@ -13,6 +13,8 @@ struct CarriedIdentity: Sendable {
     var login: Login?
     /// The Cookie field holds cookies of the session's store.
     var hasCookies = false
+    /// A signature of the sign decision authenticated the request.
+    var isSigned = false
 }
 
 /// The facts that an exchange with a server reports to the cache beside the response's head.
