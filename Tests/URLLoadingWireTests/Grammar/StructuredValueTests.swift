@@ -21,7 +21,8 @@ import Testing
         for (text, written) in [
             ("  a=1 ,\t b=2  ", "a=1, b=2"), ("a=01", "a=1"), ("a=1.50", "a=1.5"), ("a=1.0", "a=1.0"), ("a=?1", "a"),
             ("a=1;b=?1", "a=1;b"), ("a=(  1   2  )", "a=(1 2)"), ("a=:aGk:", "a=:aGk=:"), ("a=1, b=2, a=3", "a=3, b=2"),
-            ("a=1;b=1;c;b=2", "a=1;b=2;c"), ("a=1;  b", "a=1;b"), ("", ""), ("a=-0", "a=0"), ("a=%\"%25%22\"", "a=%\"%25%22\""),
+            ("a=1;b=1;c;b=2", "a=1;b=2;c"), ("a=1;  b", "a=1;b"), ("", ""), ("a=-0", "a=0"),
+            ("a=%\"%25%22\"", "a=%\"%25%22\""),
         ] {
             let read = StructuredField.dictionary(text)
             #expect(read.flatMap { StructuredField.text($0) } == written, "\(text)")

@@ -11,7 +11,8 @@ import Testing
         method: "POST", scheme: "https", authority: "example.com", target: "/foo?param=Value&Pet=dog",
         headers: [
             "Host": "example.com", "Date": "Tue, 20 Apr 2021 02:07:55 GMT", "Content-Type": "application/json",
-            "Content-Digest": "sha-512=:WZDPaVn/7XgHaAy8pmojAkGWoRx2UFChF41A2svX+TaPm+AbwAgBWnrIiYllu7BNNyealdVLvRwEmTHWXvJwew==:",
+            "Content-Digest":
+                "sha-512=:WZDPaVn/7XgHaAy8pmojAkGWoRx2UFChF41A2svX+TaPm+AbwAgBWnrIiYllu7BNNyealdVLvRwEmTHWXvJwew==:",
             "Content-Length": "18",
         ])
 
@@ -54,7 +55,9 @@ import Testing
     }
 
     @Test("Derived components of section 2.2") func derived() throws {
-        func value(_ component: String, scheme: String = "https", authority: String = "www.example.com", _ target: String)
+        func value(
+            _ component: String, scheme: String = "https", authority: String = "www.example.com", _ target: String
+        )
             throws -> String
         {
             let request = SignatureMessage.Request(
@@ -68,7 +71,10 @@ import Testing
             ("\"@query\"", "/path?param=value&foo=bar&baz=bat%2Dman", "\"@query\": ?param=value&foo=bar&baz=bat%2Dman"),
             ("\"@query\"", "/path?queryString", "\"@query\": ?queryString"), ("\"@query\"", "/path", "\"@query\": ?"),
             ("\"@query\"", "/path?", "\"@query\": ?"),
-            ("\"@query-param\";name=\"baz\"", "/p?param=value&baz=batman&qux=", "\"@query-param\";name=\"baz\": batman"),
+            (
+                "\"@query-param\";name=\"baz\"", "/p?param=value&baz=batman&qux=",
+                "\"@query-param\";name=\"baz\": batman"
+            ),
             ("\"@query-param\";name=\"qux\"", "/p?param=value&baz=batman&qux=", "\"@query-param\";name=\"qux\": "),
             (
                 "\"@query-param\";name=\"var\"",
@@ -90,7 +96,8 @@ import Testing
             ("https", "WWW.Example.COM", "www.example.com"), ("https", "a:443", "a"), ("http", "a:80", "a"),
             ("http", "a:443", "a:443"), ("https", "[::1]:443", "[::1]"),
         ] {
-            #expect(try value("\"@authority\"", scheme: scheme, authority: authority, "/") == "\"@authority\": \(normal)")
+            #expect(
+                try value("\"@authority\"", scheme: scheme, authority: authority, "/") == "\"@authority\": \(normal)")
         }
     }
 
@@ -104,7 +111,8 @@ import Testing
         let message = SignatureMessage(
             .init(method: "GET", scheme: "http", authority: "a", target: "/", headers: headers))
         for (component, value) in [
-            ("\"x-two\"", "one, two"), ("\"empty\"", ""), ("\"priority\"", "u=1,   i=?1"), ("\"priority\";sf", "u=1, i"),
+            ("\"x-two\"", "one, two"), ("\"empty\"", ""), ("\"priority\"", "u=1,   i=?1"),
+            ("\"priority\";sf", "u=1, i"),
             ("\"priority\";key=\"u\"", "1"), ("\"priority\";key=\"i\"", "?1"),
             ("\"signature-input\";key=\"sig1\"", "(\"@method\");created=1"), ("\"x-two\";bs", ":b25l:, :dHdv:"),
             ("\"bytes\";bs", ":/2E=:"), ("\"set-cookie\";bs", ":YT0x:, :Yj0y:"),
@@ -129,7 +137,8 @@ import Testing
             ("\"date\";bs=?0", .unsupported("\"date\";bs=?0")), ("\"date\";bs;sf", .unsupported("\"date\";bs;sf")),
             ("\"date\";sf", .unsupported("\"date\";sf")), ("\"date\";key=1", .unsupported("\"date\";key=1")),
             ("\"priority\";key=\"x\"", .missing("\"priority\";key=\"x\"")),
-            ("\"umlaut\"", .unwritable("\"umlaut\"")), ("\"want-repr-digest\";sf", .unwritable("\"want-repr-digest\";sf")),
+            ("\"umlaut\"", .unwritable("\"umlaut\"")),
+            ("\"want-repr-digest\";sf", .unwritable("\"want-repr-digest\";sf")),
         ] as [(String, SignatureBase.Problem)])
     func refused(_ list: String, _ problem: SignatureBase.Problem) throws {
         let message = SignatureMessage(
@@ -143,11 +152,14 @@ import Testing
     @Test("A response may cover its request (section 2.4)") func response() throws {
         let message = SignatureMessage(status: 503, ["Content-Type": "text/plain"], answering: Self.request)
         #expect(
-            try Self.base("(\"@status\" \"content-type\" \"@method\";req \"content-type\";req \"@query-param\";name=\"Pet\";req)", message)
-                .dropLast() == [
-                    "\"@status\": 503", "\"content-type\": text/plain", "\"@method\";req: POST",
-                    "\"content-type\";req: application/json", "\"@query-param\";name=\"Pet\";req: dog",
-                ])
+            try Self.base(
+                "(\"@status\" \"content-type\" \"@method\";req \"content-type\";req \"@query-param\";name=\"Pet\";req)",
+                message
+            )
+            .dropLast() == [
+                "\"@status\": 503", "\"content-type\": text/plain", "\"@method\";req: POST",
+                "\"content-type\";req: application/json", "\"@query-param\";name=\"Pet\";req: dog",
+            ])
         let alone = SignatureMessage(status: 503, [:], answering: nil)
         for component in ["\"@method\"", "\"@method\";req", "\"@status\";req"] {
             #expect(throws: SignatureBase.Problem.missing(component)) { try Self.base("(\(component))", alone) }

@@ -133,9 +133,9 @@ struct PreparedRequest {
 
     /// True if the Cookie field is the cookie store's, not the caller's.
     private(set) var hasStoredCookies = false
-    var carried: CarriedIdentity { 
+    var carried: CarriedIdentity {
         CarriedIdentity(login: login, hasCookies: hasStoredCookies, isSigned: isSigned)
-     }
+    }
     var hasOwnCookies: Bool { !hasStoredCookies && headers.contains(.cookie) }
 
     /// Sets the Cookie field from a store; `nil` removes a field set before.

@@ -13,7 +13,8 @@ extension PreparedRequest {
         let host = fields.headers[.host] ?? String(decoding: destination.target.hostField, as: UTF8.self)
         let text = request.url.absoluteString.prefix { $0 != "#" }
         return SigningRequest.Line(
-            method: isTunnel ? .connect : request.method, url: URL(string: String(text)) ?? request.url, authority: host,
+            method: isTunnel ? .connect : request.method, url: URL(string: String(text)) ?? request.url,
+            authority: host,
             target: String(decoding: destination.target.originForm, as: UTF8.self))
     }
 

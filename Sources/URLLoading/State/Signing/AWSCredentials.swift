@@ -45,7 +45,8 @@ public struct AWSCredentials: Sendable, Hashable, CustomStringConvertible, Custo
     @concurrent public static func profile(
         _ name: String? = nil, file: URL? = nil
     ) async throws(LoadError) -> AWSCredentials {
-        let path = file?.path(percentEncoded: false) ?? Environment.value("AWS_SHARED_CREDENTIALS_FILE") ?? Self.standard
+        let path =
+            file?.path(percentEncoded: false) ?? Environment.value("AWS_SHARED_CREDENTIALS_FILE") ?? Self.standard
         let name = name ?? Environment.value("AWS_PROFILE") ?? "default"
         guard let text = try? Data(contentsOf: URL(filePath: path)), text.count <= largestFile else {
             throw .noCredentials("\(path) cannot be read")

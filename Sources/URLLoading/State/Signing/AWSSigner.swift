@@ -98,10 +98,16 @@ public struct AWSSigner: Sendable, CustomStringConvertible, CustomDebugStringCon
     /// - Throws: ``LoadError/Reason/cannotSign``; the errors of ``SigningRequest/bodyDigest(_:)`` and of the closure
     ///   with credentials.
     public func signature(of request: SigningRequest) async throws -> RequestSignature {
-        guard origins.contains(request) else { return .none }
+        try await signed(request).signature
+    }
+
+    /// Returns the signature of a request, and the chain that the chunks of its body may continue.
+    func signed(_ request: SigningRequest) async throws -> (signature: RequestSignature, chain: AWSChunkChain?) {
+        guard origins.contains(request) else { return (.none, nil) }
         let (given, payloadField) = (request.headers, FieldName(names.field("Content-SHA256")))
-        for name in [names.field("Date"), names.field("Security-Token")] where given.contains(FieldName(name)) {
-            throw LoadError.cannotSign("the request has the field \(name) already")
+        // A service refuses a request with two signatures, such as that of a presigned URL beside another.
+        guard !request.target.contains(names.field("Signature") + "=") else {
+            throw LoadError.cannotSign("the URL has a signature already")
         }
         let payload: String
         if let stated = given[payloadField] {
@@ -111,8 +117,14 @@ public struct AWSSigner: Sendable, CustomStringConvertible, CustomDebugStringCon
         } else {
             payload = DigestHash.hexDigits(of: try await request.bodyDigest(.sha256).bytes)
         }
+        let credentials = try await credentials()
+        // A security token that the caller has set is signed with the other fields.
+        let own = [names.field("Date")] + (credentials.sessionToken == nil ? [] : [names.field("Security-Token")])
+        for name in own where given.contains(FieldName(name)) {
+            throw LoadError.cannotSign("the request has the field \(name) already")
+        }
         let signing = Signing(
-            names: names, credentials: try await credentials(), region: region, service: service, date: request.date)
+            names: names, credentials: credentials, region: region, service: service, date: request.date)
         var fields = [(name: "host", value: request.authority)]
         for field in given where !Self.unsigned.contains(field.name) { fields.append(("\(field.name)", field.value)) }
         let canonical = Canonical(
@@ -122,7 +134,7 @@ public struct AWSSigner: Sendable, CustomStringConvertible, CustomDebugStringCon
         case .headers:
             let statesPayload = (isStorage || isUnsigned) && !given.contains(payloadField)
             return try signing.headers(canonical, statesPayload: statesPayload)
-        case .query(let expires): return try signing.query(canonical, expires: expires)
+        case .query(let expires): return (try signing.query(canonical, expires: expires), nil)
         }
     }
 
@@ -214,19 +226,24 @@ private struct Signing {
     private var day: String { String(time.prefix(8)) }
     private var scope: String { "\(day)/\(region)/\(service)/\(names.terminator)" }
 
-    func headers(_ canonical: Canonical, statesPayload: Bool) throws(LoadError) -> RequestSignature {
+    func headers(
+        _ canonical: Canonical, statesPayload: Bool
+    ) throws(LoadError) -> (signature: RequestSignature, chain: AWSChunkChain?) {
         var added = Headers()
         added.append(FieldName(names.field("Date")), time)
         if statesPayload { added.append(FieldName(names.field("Content-SHA256")), canonical.payload) }
         if let token = credentials.sessionToken { added.append(FieldName(names.field("Security-Token")), token) }
         var canonical = canonical
         for field in added { canonical.fields.append(("\(field.name)", field.value)) }
-        let signature = try signature(of: canonical.text(canonical.target))
+        let key = try key
+        let signature = try signature(of: canonical.text(canonical.target), key)
         added.append(
             .authorization,
             "\(names.algorithm) Credential=\(credentials.accessKey)/\(scope), "
                 + "SignedHeaders=\(AWSCanonicalRequest.names(canonical.fields)), Signature=\(signature)")
-        return RequestSignature(headers: added)
+        let chain = AWSChunkChain(
+            algorithm: names.algorithm, time: time, scope: scope, key: key, seed: signature)
+        return (RequestSignature(headers: added), chain)
     }
 
     func query(_ canonical: Canonical, expires: Duration) throws(LoadError) -> RequestSignature {
@@ -244,15 +261,22 @@ private struct Signing {
         if let token = credentials.sessionToken {
             items.append(URLQueryItem(name: names.field("Security-Token"), value: token))
         }
-        let signature = try signature(of: canonical.text(QueryItems.append(items, to: canonical.target)))
+        let signature = try signature(of: canonical.text(QueryItems.append(items, to: canonical.target)), key)
         items.append(URLQueryItem(name: names.field("Signature"), value: signature))
         return RequestSignature(queryItems: items)
     }
 
-    private func signature(of canonical: String) throws(LoadError) -> String {
+    /// The key of one day, region and service.
+    private var key: [UInt8] {
+        get throws(LoadError) {
+            var key = Array("\(names.vendor.uppercased())4\(credentials.secretKey)".utf8)
+            for part in [day, region, service, names.terminator] { key = try Self.code(key, part) }
+            return key
+        }
+    }
+
+    private func signature(of canonical: String, _ key: [UInt8]) throws(LoadError) -> String {
         guard let hash = DigestHash.sha256.hex(Array(canonical.utf8)) else { throw Self.unavailable }
-        var key = Array("\(names.vendor.uppercased())4\(credentials.secretKey)".utf8)
-        for part in [day, region, service, names.terminator] { key = try Self.code(key, part) }
         let text = [names.algorithm, time, scope, hash].joined(separator: "\n")
         return DigestHash.hexDigits(of: try Self.code(key, text))
     }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// In this folder: the signers of requests, their keys and credentials, and the verifier of responses
+
 import FoundationEssentials
 import URLLoadingIO
 import URLLoadingWire

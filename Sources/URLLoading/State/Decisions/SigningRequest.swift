@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// In this folder: signatures of requests and responses: the question of a load, and the signers that answer it
-
 public import FoundationEssentials
 import URLLoadingIO
 public import URLLoadingWire
@@ -22,7 +20,7 @@ public import URLLoadingWire
 ///   over HTTP/2, and trailers.
 /// - In HTTP/2 names are sent in lower case and Cookie is split (RFC 9113 §8.2). Signers must not depend on either.
 /// - What a proxy or a server's gateway changes on the way.
-public struct SigningRequest: Sendable {
+public struct SigningRequest: Sendable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     /// The method as sent. CONNECT for a WebSocket over HTTP/2 (RFC 8441 §4).
     public let method: Method
     /// The URL of the request, without a fragment.
@@ -43,6 +41,8 @@ public struct SigningRequest: Sendable {
     /// The length of the body in bytes; 0 without a body, `nil` if it is not known.
     public var bodyLength: Int64? { body.length }
     let body: Body
+    /// Whether there is a body that is read only while it is sent.
+    package var hasUnreadableBody: Bool { !body.isRepeatable && body.length != 0 }
 
     /// The body of a request, as signers may ask about it.
     struct Body: Sendable {
@@ -99,6 +99,11 @@ public struct SigningRequest: Sendable {
             method: method, url: url, authority: authority, target: QueryItems.append(signature.queryItems, to: target))
         return SigningRequest(line, headers: headers, cause: cause, isForeign: isForeign, body: body, date: date)
     }
+
+    /// Method and URL, without userinfo and query: `POST https://example.org/a`.
+    public var description: String { "\(method) \(url.withoutSecrets)" }
+    public var debugDescription: String { description }
+    public var customMirror: Mirror { Mirror(self, children: ["request": description]) }
 
     /// The request for a signature base (RFC 9421).
     var components: SignatureMessage.Request {
