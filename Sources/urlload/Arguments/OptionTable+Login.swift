@@ -33,8 +33,8 @@ extension OptionTable {
             options.login.token = try OptionValue.token(text)
         }.also("bearer").like(httpie: "-A bearer -a TOKEN"),
         OptionRule(
-            .login, nil, "aws-sigv4", "PROVIDER1[:PROVIDER2[:REGION[:SERVICE]]]",
-            "sign with the key of -u KEY:SECRET, or of the environment or ~/.aws/credentials"
+            .login, nil, "aws-sigv4", "PROVIDER1[:…]",
+            "sign for PROVIDER1[:PROVIDER2[:REGION[:SERVICE]]] with the key of -u or of ~/.aws"
         ) { (options, text) throws(UsageError) in
             options.login.signature = try SignatureOption(text)
         },

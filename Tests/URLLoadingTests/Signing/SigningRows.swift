@@ -423,6 +423,48 @@ import URLLoadingWire
         let question = try #require(notary.asked.value.first)
         #expect(question.method == .get && !question.headers.contains(.secWebSocketKey))
         #expect(!question.headers.contains(.upgrade) && question.headers.contains(.secWebSocketVersion))
+        var settings = HTTP2TestServer.Configuration()
+        settings.settings.append(.enableConnectProtocol(1))
+        try await withHTTP2TestServer(settings) { server in
+            server.webSocket("/", .echo)
+            try await withSession(.http2, decisions: notary.decisions) { session in
+                let socket = session.webSocketTask(server.url("/")).resumed()
+                try await socket.expectEcho(.text("a"))
+                socket.cancel()
+            }
+            #expect(Self.proofs(server.requests) == ["2"] && notary.asked.value.last?.method == .connect)
+        }
+    }
+
+    @Test("a proxy's challenge leads to a new signature, and one of NTLM ends the load") func laterChallenges()
+        async throws
+    {
+        let notary = Notary()
+        var decisions = notary.decisions
+        decisions.challenge = Decision { challenge in
+            challenge.protectionSpace.isProxy ? .use(Credential(user: "u", password: "pw")) : .use(NTLMRows.ada)
+        }
+        try await withHTTPTestServer { origin in
+            origin.route("/a") { _ in .ok("here") }
+            try await withTestProxy(.init(.http, user: "u", password: "pw")) { proxy in
+                let (configuration, _) = ProxyRows.client(.fixed([try proxy.address()]))
+                try await withSession(configuration, decisions: decisions) { session in
+                    try await session.expect(url("http://origin.test:\(origin.port)/a"), "here")
+                }
+                #expect(
+                    proxy.requests.map { $0.headers["Proof"] } == ["1", "2"] && Self.proofs(origin.requests) == ["2"])
+            }
+        }
+        let gate = NTLMGate()
+        try await withHTTPTestServer { origin in
+            origin.route("/*") { gate.answer($0) }
+            try await withSession(.ephemeral, decisions: decisions) { session in
+                await expectFailure(.cannotSign, .local) { try await session.data(from: origin.url()) }
+                await expectEmpty(session)
+            }
+            // No message of NTLM carries a signature.
+            #expect(origin.requests.map { $0.headers[.authorization] } == [nil])
+        }
     }
 
     @Test("a range is seen, and a download is signed") func range() async throws {

@@ -90,10 +90,8 @@ struct PreparedRequest {
         return request
     }
 
-    /// True if a signature was added.
-    var isSigned = false
-    /// True if the Authorization field is that of a signature.
-    var isAuthorizedBySignature = false
+    /// What the sign decision has added.
+    var signature = SignatureUse.none
 
     /// Replaces the target by that of a signature in the query, of the same origin.
     mutating func setTarget(_ target: Target) { destination = Destination(target) }
@@ -134,7 +132,7 @@ struct PreparedRequest {
     /// True if the Cookie field is the cookie store's, not the caller's.
     private(set) var hasStoredCookies = false
     var carried: CarriedIdentity {
-        CarriedIdentity(login: login, hasCookies: hasStoredCookies, isSigned: isSigned)
+        CarriedIdentity(login: login, hasCookies: hasStoredCookies, signature: signature)
     }
     var hasOwnCookies: Bool { !hasStoredCookies && headers.contains(.cookie) }
 

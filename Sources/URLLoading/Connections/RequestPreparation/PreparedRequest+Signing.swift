@@ -51,8 +51,9 @@ extension PreparedRequest {
             headers.append(name, field.value)
         }
         if !signature.headers.isEmpty { fields = .own(headers) }
-        isSigned = !signature.isEmpty
-        isAuthorizedBySignature = signature.headers.contains(.authorization)
+        if !signature.isEmpty {
+            self.signature = signature.headers.contains(.authorization) ? .authorization : .other
+        }
         guard !signature.queryItems.isEmpty else { return }
         guard login?.digestChallenge == nil else {
             throw .cannotSign("a signature in the query changes the target that Digest has covered")

@@ -8,10 +8,20 @@ import URLLoadingIO
 import URLLoadingWire
 
 extension HTTPHandler {
-    /// Adds the signature of the decision to a request. Each sending has its own, because the prepared request is made
-    /// anew for each.
+    /// Adds the signature of the decision to a copy of a request, sends it, and waits for the response's head. Each
+    /// sending has a signature of its own, because the prepared request is made anew for each.
+    /// - Returns: the failure; `nil` if the head was received.
     @inline(never)
-    static func sign(
+    static func failure(
+        of exchange: any NetworkExchange, signing request: PreparedRequest, _ hop: Hop,
+        _ cause: BodyProviderContext.Cause?, for load: LoadContext
+    ) async -> LoadError? {
+        var request = request
+        do throws(LoadError) { try await sign(&request, over: exchange, hop, cause, for: load) } catch { return error }
+        return await failure(of: exchange, request)
+    }
+
+    private static func sign(
         _ request: inout PreparedRequest, over exchange: any NetworkExchange, _ hop: Hop,
         _ cause: BodyProviderContext.Cause?, for load: LoadContext
     ) async throws(LoadError) {
@@ -26,10 +36,7 @@ extension HTTPHandler {
                 isForeign: hop.isForeign, body: body(of: request, load), date: load.wallTime)
             try request.add(try await load.ask(decision, question))
         } catch {
-            let error = ofSigner(error)
-            exchange.note(error)
-            exchange.release()
-            throw error
+            throw ofSigner(error)
         }
     }
 

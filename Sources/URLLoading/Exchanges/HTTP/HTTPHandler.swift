@@ -26,7 +26,7 @@ struct HTTPHandler: Sendable {
             var firstFreshID = Int.min
             while true {
                 if hop.attemptFields != nil, retries.cause != nil { try await renewFields(of: &hop, for: load) }
-                var request = try await prepare(hop, for: load, retries, &authentication)
+                let request = try await prepare(hop, for: load, retries, &authentication)
                 record = load.events?.begin(request)
                 let exchange: any NetworkExchange
                 if !retries.wantsFresh, let idle = try leaseIdle(request, for: load, record) {
@@ -37,8 +37,11 @@ struct HTTPHandler: Sendable {
                 }
                 if !retries.wantsFresh { firstFreshID = ConnectionIdentifier.next }
                 record = nil
-                if load.signs { try await sign(&request, over: exchange, hop, retries.cause, for: load) }
-                if let error = await failure(of: exchange, request) {
+                let failure =
+                    load.signs
+                    ? await failure(of: exchange, signing: request, hop, retries.cause, for: load)
+                    : await failure(of: exchange, request)
+                if let error = failure {
                     try release(exchange, after: error, &retries)
                 } else {
                     let mustRepeat = answered(exchange, request, load, &retries)
@@ -349,7 +352,7 @@ struct HTTPHandler: Sendable {
 
     /// Sends the request and waits for the response's head. Returns the failure; `nil` if the head was received.
     @inline(never)
-    private static func failure(of exchange: any NetworkExchange, _ request: PreparedRequest) async -> LoadError? {
+    static func failure(of exchange: any NetworkExchange, _ request: PreparedRequest) async -> LoadError? {
         do throws(LoadError) { try await exchange.start(request) } catch { return error }
         return nil
     }

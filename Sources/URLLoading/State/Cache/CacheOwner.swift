@@ -79,7 +79,7 @@ extension CacheQuery {
         }
         let login = provenance.carried.login
         let isCertified = provenance.hasCertificate
-        let isSigned = provenance.carried.isSigned
+        let isSigned = provenance.carried.signature != .none
         guard login != nil || isCertified || isSigned else { return true }
         if let login, login.isAnswer, login.credential.persistence == .none { return false }
         if let login, differsFromURL(login.credential) { return false }

@@ -121,8 +121,8 @@ public struct Decisions: Sendable {
     /// result, because no other credential can stand beside it. A request that NTLM or Negotiate authenticates cannot
     /// be signed, and neither can a transfer of a background session, whose agent has no keys.
     public var sign: Decision<SigningRequest, RequestSignature>? {
-        get { given?.values.sign }
-        set { change { $0.sign = newValue } }
+        get { given?.values.sign?.decision }
+        set { change { $0.sign = newValue.map { Signing($0) } } }
     }
     /// Whether ``sign`` is set, without a copy of it.
     var signs: Bool { given?.values.sign != nil }
@@ -140,7 +140,13 @@ public struct Decisions: Sendable {
         var challenge: Decision<Challenge, ChallengeDecision>?
         var cache: Decision<CachedResponse, CacheDecision>?
         var bodyProvider: Decision<BodyProviderContext, RequestBody>?
-        var sign: Decision<SigningRequest, RequestSignature>?
+        var sign: Signing?
+    }
+
+    /// Boxed, because it is rarely set, and classic tasks copy the others.
+    private final class Signing: Sendable {
+        let decision: Decision<SigningRequest, RequestSignature>
+        init(_ decision: Decision<SigningRequest, RequestSignature>) { self.decision = decision }
     }
 
     private final class Given: Sendable {
