@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Structured fields (RFC 9651): the items and dictionaries of resumable uploads and digests as values of Swift, and the
-/// dictionaries of signatures as they are (``dictionary(_:)``).
+/// Structured fields (RFC 9651): the items and dictionaries of resumable uploads and digests as values of Swift, and
+/// the dictionaries of signatures as they are (``dictionary(_:)``).
 ///
 /// ```swift
 /// StructuredField.integer("100")                              // Upload-Offset

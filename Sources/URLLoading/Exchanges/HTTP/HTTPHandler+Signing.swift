@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The signature of a request: asked for when its connection is known and every field of it, and before it is sent. Apart
+// The signature of a request: asked for when its connection and every field of it are known, before it is sent. Apart
 // from `HTTPHandler`, so that loads without signatures do not pay for it.
 
 import FoundationEssentials

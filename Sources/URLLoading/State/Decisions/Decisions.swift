@@ -111,8 +111,8 @@ public struct Decisions: Sendable {
         set { change { $0.bodyProvider = newValue } }
     }
     /// Called for each request of http or https when every field of it is known, and before it is sent: for the first
-    /// time, after a redirect, to answer a challenge, for a range, and for each retry, over HTTP/1.1 and HTTP/2. What it
-    /// returns is added to that one sending. ``MessageSigner`` (RFC 9421) and ``AWSSigner`` answer it.
+    /// time, after a redirect, to answer a challenge, for a range, and for each retry, over HTTP/1.1 and HTTP/2. What
+    /// it returns is added to that one sending. ``MessageSigner`` (RFC 9421) and ``AWSSigner`` answer it.
     ///
     /// ```swift
     /// decisions.sign = try MessageSigner(key: key, keyID: "client-7").decision

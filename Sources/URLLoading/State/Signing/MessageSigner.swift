@@ -15,8 +15,8 @@ import URLLoadingWire
 /// decisions.sign = signer.decision
 /// ```
 /// The fields Signature-Input and Signature are added to each request, and Content-Digest (RFC 9530) if a digest of the
-/// body is covered and the request has none. A server can detect replays by the `created` time together with ``lifetime``
-/// or ``addsNonce``: each sending has a signature of its own.
+/// body is covered and the request has none. A server can detect replays by the `created` time together with
+/// ``lifetime`` or ``addsNonce``: each sending has a signature of its own.
 public struct MessageSigner: Sendable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     /// What is covered, in this order. `nil`, the default: method, target URI, and of Authorization, Cookie,
     /// Content-Type and Content-Digest what the request has; a digest of the body is made if there is a body that can
@@ -46,8 +46,8 @@ public struct MessageSigner: Sendable, CustomStringConvertible, CustomDebugStrin
     ///   - keyID: the name by which the server knows the key; ASCII.
     ///   - origins: the only origins whose requests are signed, as in `https://api.example.org`; `nil`, the default,
     ///     signs all requests but those to another origin after a redirect.
-    /// - Throws: ``LoadError/Reason/cannotSign`` for a public key; ``LoadError/Reason/badURL`` for an origin that is not
-    ///   http or https.
+    /// - Throws: ``LoadError/Reason/cannotSign`` for a public key; ``LoadError/Reason/badURL`` for an origin that is
+    ///   not http or https.
     public init(key: SigningKey, keyID: String?, origins: [String]? = nil) throws(LoadError) {
         guard key.canSign else { throw .cannotSign("a public key cannot sign") }
         self.key = key

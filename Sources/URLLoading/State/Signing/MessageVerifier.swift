@@ -53,8 +53,8 @@ public struct MessageVerifier: Sendable, CustomStringConvertible, CustomDebugStr
     /// another tag, is ignored.
     /// - Parameters:
     ///   - response: the response of a load.
-    ///   - request: the request that it answers, as its signer saw it (``SigningRequest/with(_:)``), for signatures that
-    ///     cover parts of the request.
+    ///   - request: the request that it answers, as its signer saw it (``SigningRequest/with(_:)``), for signatures
+    ///     that cover parts of the request.
     ///   - date: the time of day.
     /// - Returns: what was proved.
     /// - Throws: ``LoadError/Reason/badSignature``; the detail says what is wrong with the last signature that was
