@@ -14,8 +14,8 @@ extension LoadMetrics {
 
         /// The request, after redirects, handlers and observers.
         public var request: Request { record.request }
-        /// The fields as they were sent: those of the request, the session's, and those the library writes. For
-        /// ``FetchType/local``, those of the request.
+        /// The fields as they were sent: those of the request, the session's, and those the library writes, without
+        /// those of a signature (``Decisions/sign``). For ``FetchType/local``, those of the request.
         public var requestHeaders: Headers { record.sentHeaders }
         /// The response, without its body; `nil` if there was none.
         public var response: Response? { record.response }
