@@ -10,8 +10,12 @@
 #include <string.h>
 
 #include <openssl/bio.h>
+#include <openssl/bn.h>
+#include <openssl/crypto.h>
+#include <openssl/ec.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
+#include <openssl/hmac.h>
 #include <openssl/ocsp.h>
 #include <openssl/pem.h>
 #include <openssl/rand.h>
@@ -58,6 +62,21 @@ static inline int c_SSL_get_peer_signature_nid(SSL *ssl) {
 }
 static inline int c_SSL_get_secure_renegotiation_support(SSL *ssl) {
     return (int)SSL_get_secure_renegotiation_support(ssl);
+}
+/// Returns the kind of key of the peer's signature of the handshake; `NID_undef` without one.
+static inline int c_SSL_get_peer_signature_type_nid(SSL *ssl) {
+    int kind = NID_undef;
+    return SSL_get_peer_signature_type_nid(ssl, &kind) ? kind : NID_undef;
+}
+/// Returns the name of the key exchange's group; NULL without one. Before OpenSSL 3.2 only groups that have an object
+/// identifier have a name.
+static inline const char *c_SSL_get0_group_name(SSL *ssl) {
+#if OPENSSL_VERSION_PREREQ(3, 2)
+    return SSL_get0_group_name(ssl);
+#else
+    int group = (int)SSL_get_negotiated_group(ssl);
+    return group <= 0 || (group & TLSEXT_nid_unknown) ? NULL : OBJ_nid2sn(group);
+#endif
 }
 /// Returns the peer's ephemeral key, which the caller frees; NULL without one.
 static inline EVP_PKEY *c_SSL_get_peer_tmp_key(SSL *ssl) {

@@ -196,6 +196,8 @@ extension EventRecorder {
         case informational
         /// ``/URLLoading/LoadEvent/retrying(_:)``
         case retrying
+        /// ``/URLLoading/LoadEvent/retryRefused(_:)``
+        case retryRefused
         /// ``/URLLoading/LoadEvent/waitingForConnectivity``
         case waitingForConnectivity
         /// ``/URLLoading/LoadEvent/challenged(_:)``
@@ -231,6 +233,7 @@ extension LoadEvent {
         case .bodySent: .bodySent
         case .informational: .informational
         case .retrying: .retrying
+        case .retryRefused: .retryRefused
         case .waitingForConnectivity: .waitingForConnectivity
         case .challenged: .challenged
         case .redirected: .redirected

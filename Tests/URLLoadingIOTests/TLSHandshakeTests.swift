@@ -19,6 +19,8 @@ struct TLSHandshakeTests {
         #expect(agreed.serverName == "localhost")
         #expect(!agreed.isResumed)
         #expect(!agreed.cipher.isEmpty)
+        #expect(["x25519", "X25519MLKEM768"].contains(agreed.keyExchangeGroup))
+        #expect(agreed.signatureAlgorithm == "ecdsa_sha256")
         try await send(Array("hello".utf8), on: pair.client)
         #expect(try await receive(5, from: pair.server) == Array("hello".utf8))
         try await send(Array("there".utf8), on: pair.server)

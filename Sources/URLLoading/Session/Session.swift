@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// In this folder: the session and its public methods (15 files: a file for each kind of load)
+// In this folder: the session and its public methods (16 files: a file for each kind of load)
 
 import URLLoadingIO
 

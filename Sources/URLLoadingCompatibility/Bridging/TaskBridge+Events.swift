@@ -14,7 +14,7 @@ extension TaskBridge: LoadSink {
         switch event {
         case .canonicalized(let request):
             return state.withLock { $0.current = URLRequest(request, like: $0.current) }
-        case .challenged, .retrying, .stored, .notStored, .becameDownload: return
+        case .challenged, .retrying, .retryRefused, .stored, .notStored, .becameDownload: return
         case .becameStream(let stream): return becameStream(stream)
         case .received(let bytes):
             guard kind == .download, downloadDelegate != nil else { return }

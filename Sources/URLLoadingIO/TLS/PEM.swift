@@ -44,6 +44,12 @@ enum PEM {
         }
     }
 
+    /// Returns the public key of a PEM text, which the caller frees; nil if there is none.
+    static func publicKey(_ text: [UInt8]) -> OpaquePointer? {
+        defer { ERR_clear_error() }
+        return try? read(text) { (bio) throws(TLSFailure) in PEM_read_bio_PUBKEY(bio, nil, nil, nil) }
+    }
+
     private static func read<R>(
         _ text: [UInt8], _ body: (OpaquePointer) throws(TLSFailure) -> R
     ) throws(TLSFailure) -> R {

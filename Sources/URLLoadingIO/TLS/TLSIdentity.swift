@@ -118,7 +118,8 @@ package final class TLSIdentity: Sendable, Hashable {
         try self.init(all, adopting: key)
     }
 
-    private static func key(_ text: [UInt8], _ passphrase: [UInt8]?) throws(Problem) -> OpaquePointer {
+    /// Returns the private key of a PEM text, which the caller frees.
+    static func key(_ text: [UInt8], _ passphrase: [UInt8]?) throws(Problem) -> OpaquePointer {
         ERR_clear_error()
         defer { ERR_clear_error() }
         guard let bio = BIO_new(BIO_s_mem()) else { throw .unreadable("BIO_new") }

@@ -76,6 +76,14 @@ package struct TLSNegotiated: Sendable, Hashable {
     /// The registered name of the cipher suite (RFC 8446 §B.4), and its number.
     package let cipherSuite: String
     package let cipherSuiteNumber: UInt16
+    /// The registered name of the key exchange's group; `nil` without a group, and if OpenSSL has no name for it.
+    package let keyExchangeGroup: String?
+    /// OpenSSL's numbers of the peer's signature of the handshake.
+    let signature: Signature
+    struct Signature: Sendable, Hashable {
+        let key: Int32
+        let digest: Int32
+    }
     package let applicationProtocol: String?
     /// True for a resumed session: the peer proved to be the one of the earlier connection.
     package let isResumed: Bool

@@ -66,13 +66,26 @@ extension UnsafeRawBufferPointer {
         return index
     }
 
-    /// Returns whether the bytes in `range` equal `text`, ignoring ASCII case; `text` is in lower case.
+    /// Returns whether the bytes in `range` equal `text`, ignoring ASCII case. `text` has letters in lower case, digits,
+    /// "-" and ":" only.
     @inline(__always)
     func matches(_ text: StaticString, in range: Range<Int>) -> Bool {
-        guard range.count == text.utf8CodeUnitCount else { return false }
-        let wanted = text.utf8Start
-        for index in 0..<range.count where self[range.lowerBound &+ index].lowered != wanted[index] {
-            return false
+        let count = text.utf8CodeUnitCount
+        guard range.count == count else { return false }
+        let wanted = UnsafeRawBufferPointer(start: text.utf8Start, count: count)
+        guard count >= 8 else {
+            for index in 0..<count where self[range.lowerBound &+ index].lowered != wanted[index] { return false }
+            return true
+        }
+        var index = 0
+        while index < count {
+            // The last word overlaps the one before it.
+            let place = Swift.min(index, count &- 8)
+            let word = wanted.word(at: place)
+            // Case is bit 5 of a letter; the other bytes that `text` has are below 0x40.
+            let difference = word ^ self.word(at: range.lowerBound &+ place)
+            guard difference & ~((word &>> 1) & (ones &* 0x20)) == 0 else { return false }
+            index &+= 8
         }
         return true
     }

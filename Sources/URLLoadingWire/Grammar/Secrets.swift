@@ -16,7 +16,7 @@ package enum Secrets {
         "session", "jwt",
         "x-auth", "api-key", "apikey", "access-key", "auth-key", "subscription-key",
     ]
-    private static let fields: Set<String> = ["dpop"]
+    private static let fields: Set<String> = ["dpop", "signature"]
 
     /// Parts of parameter names.
     private static let parameterParts = [

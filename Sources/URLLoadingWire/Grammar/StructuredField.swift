@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Structured fields (RFC 9651), as far as resumable uploads and digests use them: integers, booleans, and dictionaries
-/// of integers or of byte sequences.
+/// Structured fields (RFC 9651): the items and dictionaries of resumable uploads and digests as values of Swift, and
+/// the dictionaries of signatures as they are (``dictionary(_:)``).
 ///
 /// ```swift
 /// StructuredField.integer("100")                              // Upload-Offset
@@ -18,29 +18,23 @@ package enum StructuredField {
 
     /// Parses an item that is an integer.
     package static func integer(_ text: String) -> Int64? {
-        if case .integer(let number) = item(text) { number } else { nil }
+        if case .integer(let number) = item(text)?.value { number } else { nil }
     }
 
     /// Parses an item that is a boolean.
     package static func boolean(_ text: String) -> Bool? {
-        if case .boolean(let flag) = item(text) { flag } else { nil }
+        if case .boolean(let flag) = item(text)?.value { flag } else { nil }
     }
 
     /// Parses a dictionary and returns its integer members. The last of equal keys counts, whatever its type (RFC 9651
     /// §4.2.2). An empty field is an empty dictionary.
     package static func integers(_ text: String) -> [String: Int64]? {
-        var scanner = StructuredFieldScanner(text)
-        return scanner.whole { $0.dictionary() }?.compactMapValues {
-            if case .integer(let number) = $0 { number } else { nil }
-        }
+        items(text)?.compactMapValues { if case .integer(let number) = $0 { number } else { nil } }
     }
 
     /// Parses a dictionary and returns the members that are byte sequences, as ``integers(_:)`` does.
     package static func byteSequences(_ text: String) -> [String: [UInt8]]? {
-        var scanner = StructuredFieldScanner(text)
-        return scanner.whole { $0.dictionary() }?.compactMapValues {
-            if case .bytes(let bytes) = $0 { bytes } else { nil }
-        }
+        items(text)?.compactMapValues { if case .bytes(let bytes) = $0 { bytes } else { nil } }
     }
 
     /// Returns a byte sequence as sent.
@@ -54,7 +48,15 @@ package enum StructuredField {
     /// Returns the boolean as sent.
     package static func text(_ flag: Bool) -> String { flag ? "?1" : "?0" }
 
-    private static func item(_ text: String) -> StructuredFieldScanner.Item? {
+    /// Parses a dictionary and returns the members that are items, without their parameters.
+    private static func items(_ text: String) -> [String: BareItem]? {
+        guard let entries = dictionary(text) else { return nil }
+        var items: [String: BareItem] = [:]
+        for entry in entries { if case .item(let item) = entry.member { items[entry.key] = item.value } }
+        return items
+    }
+
+    private static func item(_ text: String) -> Item? {
         var scanner = StructuredFieldScanner(text)
         return scanner.whole { $0.item() }
     }

@@ -7,10 +7,15 @@ enum HTTP1FieldCheck {
         guard !headers.isOverfull else { throw .local(.headTooLarge, "RFC 9110 5.4") }
         var code: WireViolation.Code?
         headers.forEachRaw { name, value in
-            if name.isEmpty || !name.allSatisfy({ ByteSet.token.contains($0) }) { code = .malformedFieldName }
-            if value.firstControl(from: 0, to: value.count) != value.count { code = .malformedFieldValue }
+            if let fault = fault(name, value) { code = fault }
         }
         if let code { throw .local(code, "RFC 9110 5.5") }
+    }
+
+    /// The reason why a field cannot be sent; `nil` if it can.
+    static func fault(_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) -> WireViolation.Code? {
+        if value.firstControl(from: 0, to: value.count) != value.count { return .malformedFieldValue }
+        return name.isEmpty || !name.allSatisfy({ ByteSet.token.contains($0) }) ? .malformedFieldName : nil
     }
 
     /// Returns the single Host value to send.
@@ -76,5 +81,13 @@ enum HTTP1FieldCheck {
         ] {
             guard !trailers.contains(name) else { throw .local(.forbiddenField, "RFC 9110 6.5.1") }
         }
+    }
+}
+
+extension Headers {
+    /// The name of the last field that cannot be sent, which is the one that `HTTP1FieldCheck.fields` refuses; `nil` if
+    /// all can.
+    package var lastMalformed: FieldName? {
+        entries.indices.last { withField(at: $0) { HTTP1FieldCheck.fault($0, $1) != nil } }.map { name(at: $0) }
     }
 }

@@ -103,3 +103,12 @@ struct HTTP1ConnectionOptions: Equatable {
         (close, keepAlive, upgrade, namesFraming) = found
     }
 }
+
+extension Headers {
+    /// The names in the Connection field: of fields that are for this connection only (RFC 9110 §7.6.1).
+    package var connectionOptions: [FieldName] {
+        guard contains(.connection) else { return [] }
+        return values(of: .connection).flatMap { $0.split(separator: ",") }
+            .map { FieldName(String($0.filter { $0 != " " && $0 != "\t" })) }
+    }
+}

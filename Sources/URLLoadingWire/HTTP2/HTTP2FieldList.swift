@@ -63,10 +63,10 @@ struct HTTP2FieldList {
     var size: Int { entries.reduce(0) { $0 + $1.name.count + $1.value.count + 32 } }
 
     private mutating func append(_ headers: Headers) {
-        let named = Self.namedByConnection(headers)
+        let named = headers.connectionOptions.map { Array("\($0)".lowercased().utf8) }
         headers.forEachRaw { name, value in
             guard !Self.isConnectionSpecific(name, value),
-                !named.contains(where: { name.elementsEqual($0.utf8) { $0.lowered == $1 } })
+                !named.contains(where: { name.elementsEqual($0) { $0.lowered == $1 } })
             else { return }
             // Split into separate fields, so that unchanged cookies compress well (RFC 9113 §8.2.3).
             if name.matches("cookie", in: 0..<name.count) { addCrumbs(name, value) } else { add(name, value) }
@@ -87,8 +87,11 @@ struct HTTP2FieldList {
 
     private mutating func add(_ name: some Collection<UInt8>, _ value: some Collection<UInt8>) {
         let start = bytes.count
-        for byte in name { bytes.append(byte.lowered) }
+        bytes.append(contentsOf: name)
         let middle = bytes.count
+        bytes.withUnsafeMutableBufferPointer { bytes in
+            for index in start..<middle { bytes[index] = bytes[index].lowered }
+        }
         bytes.append(contentsOf: value)
         entries.append(
             Entry(name: start..<middle, value: middle..<bytes.count, isSecret: isSecret(start..<middle, value.count)))
@@ -113,12 +116,6 @@ struct HTTP2FieldList {
     private static func isConnectionSpecific(_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) -> Bool {
         if name.matches("te", in: 0..<name.count) { return !value.matches("trailers", in: 0..<value.count) }
         return connectionSpecific.contains { name.matches($0, in: 0..<name.count) }
-    }
-
-    private static func namedByConnection(_ headers: Headers) -> [String] {
-        guard headers.contains(.connection) else { return [] }
-        return headers.values(of: .connection).flatMap { $0.split(separator: ",") }
-            .map { String($0.filter { $0 != " " && $0 != "\t" }).lowercased() }
     }
 
     /// The fields as text including secret values; for tests only.

@@ -111,6 +111,10 @@ extension FieldName {
     public static let reprDigest = FieldName("Repr-Digest")
     /// Server, RFC 9110 §10.2.4.
     public static let server = FieldName("Server")
+    /// Signature, RFC 9421 §4.2.
+    public static let signature = FieldName("Signature")
+    /// Signature-Input, RFC 9421 §4.1.
+    public static let signatureInput = FieldName("Signature-Input")
     /// Set-Cookie, RFC 6265 §4.1.
     public static let setCookie = FieldName("Set-Cookie")
     /// Strict-Transport-Security, RFC 6797 §6.1.

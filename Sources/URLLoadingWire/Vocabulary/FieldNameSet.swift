@@ -28,13 +28,13 @@ extension Headers {
         var count = 0
         // The first 64 fields are examined once.
         var excluded: UInt64 = 0
-        for index in entries.indices where isExcluded(index, names) {
+        for index in entries.indices where isNamed(index, names) {
             count += 1
             if index < 64 { excluded |= 1 << UInt64(index) }
             gone += Int(entries[index].nameLength + entries[index].valueLength)
         }
         guard count > 0 else { return self }
-        let isKept = { (index: Int) in index < 64 ? excluded & 1 << UInt64(index) == 0 : !isExcluded(index, names) }
+        let isKept = { (index: Int) in index < 64 ? excluded & 1 << UInt64(index) == 0 : !isNamed(index, names) }
         var kept = Headers()
         guard gone > Self.maximumUnseen else {
             kept.bytes = bytes
@@ -47,7 +47,13 @@ extension Headers {
         return kept
     }
 
-    private func isExcluded(_ index: Int, _ names: FieldNameSet) -> Bool {
+    /// Returns whether there is a field with one of these names.
+    package func contains(anyOf names: FieldNameSet) -> Bool {
+        for index in entries.indices where isNamed(index, names) { return true }
+        return false
+    }
+
+    private func isNamed(_ index: Int, _ names: FieldNameSet) -> Bool {
         let digest = entries[index].digest
         return names.mayContain(digest) && names.names.contains { $0.digest == digest && has($0, at: index) }
     }

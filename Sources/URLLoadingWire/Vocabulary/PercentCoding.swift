@@ -17,6 +17,26 @@ package enum PercentCoding {
         return decoded
     }
 
+    /// Escapes all bytes but the unreserved ones (RFC 3986 §2.3).
+    package static func encode(_ bytes: some Sequence<UInt8>, keepingSlashes: Bool = false) -> String {
+        encode(bytes) { isUnreserved($0) || keepingSlashes && $0 == UInt8(ascii: "/") }
+    }
+
+    /// Escapes all bytes that cannot stand in a path (RFC 3986 §3.3).
+    package static func encodePath(_ bytes: some Sequence<UInt8>) -> String {
+        encode(bytes) { isUnreserved($0) || "!$&'()*+,;=:@/".utf8.contains($0) }
+    }
+
+    private static func isUnreserved(_ byte: UInt8) -> Bool {
+        byte.isAlpha || byte.isDigit || "-._~".utf8.contains(byte)
+    }
+
+    private static func encode(_ bytes: some Sequence<UInt8>, unless isKept: (UInt8) -> Bool) -> String {
+        var text: [UInt8] = []
+        for byte in bytes { if isKept(byte) { text.append(byte) } else { append(byte, to: &text) } }
+        return String(decoding: text, as: UTF8.self)
+    }
+
     static func append(_ byte: UInt8, to bytes: inout [UInt8]) {
         bytes.append(UInt8(ascii: "%"))
         bytes.append(.upperHex(byte >> 4))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// In this folder: options as a table, parsed into a value (33 files: the table in parts)
+// In this folder: options as a table, parsed into a value (34 files: the table in parts)
 
 // Parses arguments into `Options`: `-s`, `-sf`, `-oFILE`, `-o FILE`, `--output FILE`, `--output=FILE`, `--no-fail`,
 // unambiguous prefixes of long names; after `--` every argument is a URL. The options themselves are in `OptionTable`.

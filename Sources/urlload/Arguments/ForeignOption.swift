@@ -33,7 +33,6 @@ struct ForeignOption: Sendable {
         ForeignOption("--ignore-content-length", "a body that is not as long as its head says is an error"),
         ForeignOption("--raw", near: "--no-compressed"),
         ForeignOption("--form-escape", near: "--form-string"),
-        ForeignOption("--aws-sigv4", near: "-H 'Authorization: …'"),
         ForeignOption("--alt-svc"),
         ForeignOption("--crlf -B --use-ascii", "bodies are sent and written as they are"),
         ForeignOption("--proto-default", near: "the scheme in the URL"),

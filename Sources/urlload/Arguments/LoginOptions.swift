@@ -16,6 +16,8 @@ struct LoginOptions: Sendable, Hashable {
     /// True if the proxy gets user and password only after a 407.
     var waitsForProxyChallenge = false
     var netrc: Netrc?
+    /// The value of `--aws-sigv4`: user and password are a key, and not sent.
+    var signature: SignatureOption?
 
     var needsPassword: Bool { user != nil && password == nil }
 
@@ -37,7 +39,7 @@ struct LoginOptions: Sendable, Hashable {
         settings.proxyMethods = proxyMethods ?? (methods == nil ? nil : [.negotiate, .digest, .ntlm, .basic])
         settings.waitsForProxyChallenge = waitsForProxyChallenge
         settings.netrc = netrc
-        if let user {
+        if let user, signature == nil {
             let store = CredentialStore()
             // With `--negotiate` alone, user and password obtain a Kerberos ticket.
             let method: Challenge.Method = methods == [.negotiate] ? .negotiate : .any

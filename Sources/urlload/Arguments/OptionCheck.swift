@@ -25,6 +25,9 @@ enum OptionCheck {
             if options.urls.count > 1 { throw UsageError("--resumable takes one URL: STATEFILE holds one upload") }
         }
         if options.tls.keyFile != nil, options.tls.certificateFile == nil { throw UsageError("--key needs --cert") }
+        if options.login.signature != nil, options.login.token != nil || options.login.methods != nil {
+            throw UsageError("--aws-sigv4 signs in the field Authorization: no other scheme stands beside it")
+        }
         _ = try options.networks.policy()
         if let least = options.tls.minimumVersion, let most = options.tls.maximumVersion, least > most {
             throw UsageError("--tls-min is above --tls-max")

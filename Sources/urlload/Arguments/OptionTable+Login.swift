@@ -32,6 +32,12 @@ extension OptionTable {
             (options, text) throws(UsageError) in
             options.login.token = try OptionValue.token(text)
         }.also("bearer").like(httpie: "-A bearer -a TOKEN"),
+        OptionRule(
+            .login, nil, "aws-sigv4", "PROVIDER1[:…]",
+            "sign for PROVIDER1[:PROVIDER2[:REGION[:SERVICE]]] with the key of -u or of ~/.aws"
+        ) { (options, text) throws(UsageError) in
+            options.login.signature = try SignatureOption(text)
+        },
         OptionRule(.login, nil, "ftp-account", "TEXT", "for ftp servers that ask for an account besides a password") {
             $0.ftp.account = $1
         },

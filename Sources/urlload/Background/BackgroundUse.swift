@@ -54,6 +54,7 @@ enum BackgroundUse: Sendable, Equatable {
         // Authentication.
         "user": .carried, "basic": .carried, "digest": .carried, "negotiate": .carried, "ntlm": .carried,
         "anyauth": .carried, "oauth2-bearer": .carried, "netrc": .carried, "netrc-file": .carried,
+        "aws-sigv4": .refused("the agent has no keys"),
         "ftp-account": .refused("only http and https are carried out in the background"),
         "proxy-basic": .refused(route), "proxy-digest": .refused(route), "proxy-negotiate": .refused(route),
         "proxy-ntlm": .refused(route), "proxy-anyauth": .refused(route),

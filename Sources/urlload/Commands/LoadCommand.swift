@@ -71,7 +71,7 @@ enum LoadCommand {
         if let problem = options.login.netrc?.problem { screen.message("warning: \(problem)") }
         configuration.cookies.storage = .store(memory.cookies)
         configuration.hsts.storage = .store(memory.hsts)
-        let session = Session(configuration)
+        let session = Session(configuration, decisions: options.login.signing)
         Signals.watch { session.invalidateAndCancel() }
         // The loads run on the event loop's own thread: no thread is woken between the socket and the output.
         let loaded = await withTaskExecutorPreference(eventLoopExecutor) {

@@ -10,12 +10,17 @@ enum TLSDrawing {
     struct Agreed {
         var version: Configuration.TLS.Version
         var cipherSuite: String?
+        var group: String?
+        var isPostQuantum: Bool?
+        var signature: String?
         var concessions: Set<Configuration.TLS.UnsafeConcessions.Kind> = []
 
         /// `nil` without TLS.
         init?(_ transaction: LoadMetrics.Transaction) {
             guard let version = transaction.tlsVersion else { return nil }
             (self.version, cipherSuite) = (version, transaction.cipherSuite)
+            (group, isPostQuantum) = (transaction.keyExchangeGroup, transaction.isPostQuantum)
+            signature = transaction.signatureAlgorithm
             concessions = transaction.tlsConcessions
         }
     }
@@ -57,6 +62,10 @@ enum TLSDrawing {
     private static func words(_ agreed: Agreed) -> String {
         var text = "TLS \(agreed.version.rawValue / 10).\(agreed.version.rawValue % 10)"
         if let suite = agreed.cipherSuite { text += ", \(suite)" }
+        if let group = agreed.group {
+            text += ", key exchange \(group) (\(agreed.isPostQuantum == true ? "" : "not ")post-quantum)"
+        }
+        if let signature = agreed.signature { text += ", signed \(signature)" }
         let conceded = agreed.concessions.map(\.rawValue).sorted()
         return text + (conceded.isEmpty ? "" : ", not safe: conceded \(conceded.joined(separator: ", "))") + "\n"
     }

@@ -10,12 +10,14 @@ import URLLoadingIO
 
 enum TopCommand {
     static let usage = """
-        urlload top [--once] [--json] SOCKET
+        urlload top [--once] [--json | --openmetrics] SOCKET
 
         Shows the connections, queue and traffic of a program's session, every second, until the program ends or Ctrl-C.
         The program opens SOCKET: try session.exposeStatistics(at: "SOCKET"). Only its own user is served.
           --once    show the next second only, and end
           --json    write an object on a line for each second, as the program sends it
+          --openmetrics
+                    write the counts once as OpenMetrics text, and end
         Exit code 0; 7 if no program listens on SOCKET.
 
         """
@@ -24,6 +26,7 @@ enum TopCommand {
         var path = ""
         var endsSoon = false
         var printsJSON = false
+        var printsOpenMetrics = false
     }
 
     /// - Returns: `nil` if help is wanted.
@@ -34,6 +37,7 @@ enum TopCommand {
             case "-h", "--help": return nil
             case "--once": options.endsSoon = true
             case "--json": options.printsJSON = true
+            case "--openmetrics": options.printsOpenMetrics = true
             case _ where word.hasPrefix("-"): throw UsageError("top has no option \(word)")
             case _ where options.path.isEmpty: options.path = word
             default: throw UsageError("top takes one SOCKET")
@@ -78,6 +82,9 @@ enum TopCommand {
             if options.printsJSON {
                 try FileDescriptor.standardOutput.write(String(decoding: line, as: UTF8.self) + "\n")
             } else if let snapshot = try? JSONDecoder().decode(SessionSnapshot.self, from: Data(line)) {
+                if options.printsOpenMetrics {
+                    return try FileDescriptor.standardOutput.write(OpenMetricsText(snapshot).text)
+                }
                 // Rates are differences: the first snapshot has none before it to compare with.
                 let drawsNow = !options.endsSoon || count > 1
                 let lines = table.lines(snapshot, columns: FileDescriptor.standardOutput.terminalSize?.columns ?? 100)

@@ -48,7 +48,8 @@ extension Configuration {
             ResponseCache(directory: URL(filePath: $0, directoryHint: .isDirectory))
         }
         caching.policy = options.caching.policy
-        retries.policy = RetryPolicy(options)
+        // Each retry was asked for by its number.
+        (retries.policy, retries.budget) = (RetryPolicy(options), nil)
         if options.items.isOffline { disconnect() }
         observe(options, screen, archiver)
     }

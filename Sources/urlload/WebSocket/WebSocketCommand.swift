@@ -42,7 +42,8 @@ enum WebSocketCommand {
         }
         var configuration = Configuration(options, screen)
         if let code = await options.tls.apply(to: &configuration.tls, screen.message) { return code }
-        return await talk(Request(url: url, headers: options.request.fields), own, Session(configuration), screen)
+        let session = Session(configuration, decisions: options.login.signing)
+        return await talk(Request(url: url, headers: options.request.fields), own, session, screen)
     }
 
     private static func talk(

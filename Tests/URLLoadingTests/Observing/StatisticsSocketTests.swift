@@ -40,6 +40,38 @@ struct StatisticsSocketTests {
         return lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFSOCK
     }
 
+    @Test("OpenMetrics text has the connections and the traffic of each host, counted from the first call on")
+    func openMetrics() async throws {
+        try await withHTTPTestServer(answering: "hello") { origin in
+            try await withSession(.ephemeral) { session in
+                _ = try await session.data(from: origin.url())
+                #expect(session.openMetrics().hasSuffix("\n# EOF\n"))
+                _ = try await session.data(from: origin.url())
+                let lines = session.openMetrics().split(separator: "\n").map(String.init)
+                let host = "\(origin.url())".trimmingSlash
+                for line in [
+                    "# TYPE urlloading_loads gauge", "urlloading_loads 0",
+                    "urlloading_connections{host=\"\(host)\",state=\"idle\"} 1",
+                    "# UNIT urlloading_received_bytes bytes", "urlloading_received_bytes_total{host=\"\(host)\"} 5",
+                    "urlloading_finished_loads_total{host=\"\(host)\"} 1",
+                    "urlloading_finished_loads_total{host=\"\"} 0",
+                ] { #expect(lines.contains(line), "\(line): \(lines)") }
+            }
+        }
+    }
+
+    @Test("labels of OpenMetrics text are escaped, and hosts that are left out are counted without a name")
+    func openMetricsText() {
+        var snapshot = SessionSnapshot(process: 1, moment: 0, loads: 2)
+        var host = SessionSnapshot.Host(name: "a\"b\\c\nd")
+        host.traffic.finished = 3
+        snapshot.hosts = [host]
+        snapshot.total.finished = 5
+        let text = OpenMetricsText(snapshot).text
+        #expect(text.contains("urlloading_finished_loads_total{host=\"a\\\"b\\\\c\\nd\"} 3\n"))
+        #expect(text.contains("urlloading_finished_loads_total{host=\"\"} 2\n"))
+    }
+
     @Test("a snapshot has the connections, the queue and the traffic of each host")
     func snapshot() async throws {
         try await withHTTPTestServer { origin in

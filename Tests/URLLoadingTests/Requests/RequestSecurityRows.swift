@@ -69,6 +69,23 @@ struct RequestSecurityRows {
     @Test("control characters are refused in fields, methods and hosts (security 43, 24)", arguments: forgeries)
     func forged(_ refused: Refused) async throws { try await check(refused) }
 
+    @Test(
+        "the error names the field that cannot be sent",
+        arguments: [("X-A", "a\nb"), ("X A", "b")])
+    func named(_ name: String, _ value: String) async throws {
+        try await withHTTPTestServer(answering: "x") { origin in
+            try await withSession(.ephemeral) { session in
+                var request = Request(url: origin.url(), headers: [.accept: "text/plain"])
+                request.headers.append(FieldName(name), value)
+                let asked = request
+                let error = await failure(name == "X-A" ? .malformedFieldValue : .malformedFieldName, .local) {
+                    try await session.data(for: asked)
+                }
+                #expect(error?.detail?.hasSuffix(": the field \"\(name)\"") == true, "\(String(describing: error))")
+            }
+        }
+    }
+
     static let framings: [Refused] = [
         Refused("two hosts", .duplicateHost) { $0.headers = [.host: "a", .host: "b"] },
         Refused("two lengths", .conflictingContentLength) { $0.headers = [.contentLength: "0", .contentLength: "0"] },

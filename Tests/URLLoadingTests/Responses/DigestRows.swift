@@ -183,6 +183,18 @@ struct DigestRows {
         }
     }
 
+    @Test("the response to HEAD has no body to compare with an expected digest") func head() async throws {
+        try await withHTTPTestServer(answering: "hello") { origin in
+            try await withSession(.ephemeral) { session in
+                var request = Request(url: origin.url(), method: .head)
+                request.expectedDigest = try Self.digest(of: "hello".utf8)
+                let (body, response) = try await session.data(for: request)
+                #expect(body.isEmpty)
+                #expect(response.status == .ok)
+            }
+        }
+    }
+
     @Test("an error page is no body with the expected digest") func errorPage() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .init(status: .notFound, body: .bytes(Array("hello".utf8))) }

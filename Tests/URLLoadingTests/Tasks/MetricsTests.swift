@@ -160,6 +160,8 @@ struct MetricsTests {
                     #expect((transaction.lookupEnd == nil) == isReused && (transaction.secureEnd == nil) == isReused)
                     #expect(transaction.tlsVersion == version)
                     #expect(transaction.cipherSuite?.hasPrefix("TLS_") == true)
+                    let group = try #require(transaction.keyExchangeGroup)
+                    #expect(transaction.isPostQuantum == (group != "x25519"), "\(group)")
                     #expect(
                         version == .tls12
                             ? (transaction.cipherSuiteNumber ?? 0) > 0xC000

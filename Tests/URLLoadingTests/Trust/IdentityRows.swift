@@ -41,9 +41,10 @@ struct IdentityRows {
             }
             configuration.tls.clientIdentities = [try .init("other.example", identity)]
             try await withSession(configuration) { session in
-                await expectFailure(.clientCertificateRequired, .remote) {
+                let error = await failure(.clientCertificateRequired, .remote) {
                     try await session.data(from: rig.origin.url())
                 }
+                #expect(error?.detail?.hasSuffix("tls.clientIdentities has certificates for other.example") == true)
             }
         }
     }

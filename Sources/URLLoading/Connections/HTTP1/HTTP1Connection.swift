@@ -148,19 +148,27 @@ final class HTTP1Connection: @unchecked Sendable {
     }
 
     private func next() throws(LoadError) -> HTTP1Event? {
+        // Most calls precede the response.
+        if input.unread.isEmpty, state.awaitsHead { return nil }
         let event = try nextEvent()
+        if tap != nil || record != nil { observe(event) }
+        return event
+    }
+
+    @inline(never)
+    private func observe(_ event: HTTP1Event?) {
         switch event {
-        case .response(let head)?: if tap != nil { report(head) }
+        case .response(let head)?: report(head)
         case .informational(let head)?:
-            if tap != nil { report(head) }
+            report(head)
             record?.clear(.responseStart)
             if !input.unread.isEmpty { record?.mark(.responseStart) }
         default: break
         }
-        return event
     }
 
     private func report(_ head: HTTP1ResponseHead) {
+        guard tap != nil else { return }
         for violation in state.unreported(in: head) { tap?(.tolerated(violation, connection: identifier)) }
     }
 

@@ -66,6 +66,10 @@ struct HTTP1State: Sendable {
         }
     }
 
+    /// Whether the next event needs bytes: the peer may send more, and the final head was not received.
+    @inline(__always)
+    var awaitsHead: Bool { !isInputOver && !hasFinalHead }
+
     /// The status of a final head that waits for its exchange.
     @inline(__always)
     var earlyStatus: Status? {

@@ -28,12 +28,16 @@ final class DigestCheck {
         second = other.map { Item($0.0, $0.1) }
     }
 
+    /// The fields that state digests.
+    private static let stating = FieldNameSet([.reprDigest, .contentDigest])
+
+    /// Whether fields state digests, which those of almost no response do.
+    static func isStated(in headers: Headers) -> Bool { headers.contains(anyOf: stating) }
+
     /// The check of the content of a response, by its own fields. `nil` if they state nothing about it: a part is
     /// covered by Content-Digest only, and a response without content by neither.
     static func ofContent(_ head: HTTP1ResponseHead, _ method: Method) -> DigestCheck? {
-        guard head.headers.contains(.reprDigest) || head.headers.contains(.contentDigest), method != .head,
-            !head.status.forbidsContent
-        else { return nil }
+        guard method != .head, !head.status.forbidsContent else { return nil }
         let content = BodyDigest(stated: .contentDigest, in: head.headers)
         let whole = head.status == .partialContent ? nil : BodyDigest(stated: .reprDigest, in: head.headers)
         guard let wanted = whole ?? content else { return nil }

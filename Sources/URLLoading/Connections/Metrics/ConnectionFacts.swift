@@ -13,6 +13,8 @@ final class ConnectionFacts: Sendable {
     let tlsVersion: Configuration.TLS.Version?
     let cipherSuite: String?
     let cipherSuiteNumber: UInt16?
+    let keyExchangeGroup: String?
+    let signatureAlgorithm: String?
     /// The concessions that the handshake used.
     let concessions: TLSConcessions.Used
 
@@ -25,5 +27,6 @@ final class ConnectionFacts: Sendable {
         concessions = agreed?.concessions ?? []
         cipherSuite = agreed?.cipherSuite
         cipherSuiteNumber = agreed?.cipherSuiteNumber
+        (keyExchangeGroup, signatureAlgorithm) = (agreed?.keyExchangeGroup, agreed?.signatureAlgorithm)
     }
 }

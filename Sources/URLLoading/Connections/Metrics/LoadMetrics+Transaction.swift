@@ -14,8 +14,8 @@ extension LoadMetrics {
 
         /// The request, after redirects, handlers and observers.
         public var request: Request { record.request }
-        /// The fields as they were sent: those of the request, the session's, and those the library writes. For
-        /// ``FetchType/local``, those of the request.
+        /// The fields as they were sent: those of the request, the session's, and those the library writes, without
+        /// those of a signature (``Decisions/sign``). For ``FetchType/local``, those of the request.
         public var requestHeaders: Headers { record.sentHeaders }
         /// The response, without its body; `nil` if there was none.
         public var response: Response? { record.response }
@@ -70,6 +70,20 @@ extension LoadMetrics {
         public var cipherSuite: String? { record.facts?.cipherSuite }
         /// The number that suite is registered with (RFC 8446 §B.4), such as 0x1301.
         public var cipherSuiteNumber: UInt16? { record.facts?.cipherSuiteNumber }
+        /// The group of the key exchange by its registered name (RFC 8446 §4.2.7), such as `x25519` or
+        /// `X25519MLKEM768`. `nil` without TLS, for a key exchange without a group, and for groups that OpenSSL before
+        /// 3.2 cannot name. A resumed session of TLS 1.2 names that of the session it resumes.
+        public var keyExchangeGroup: String? { record.facts?.keyExchangeGroup }
+        /// Whether the key exchange also withstands an attacker who records it and has a quantum computer later: its
+        /// group contains ML-KEM (FIPS 203). `nil` if the group is not known.
+        ///
+        /// ```swift
+        /// if transaction.isPostQuantum == false { print("\(transaction.keyExchangeGroup ?? "") is a classical group") }
+        /// ```
+        public var isPostQuantum: Bool? { keyExchangeGroup.map { $0.uppercased().contains("MLKEM") } }
+        /// The algorithm with which the server signed the handshake, as in RFC 8446 §4.2.3 without the curve or the kind
+        /// of certificate: `rsa_pss_sha256`, `ecdsa_sha384`, `ed25519`. `nil` without TLS, and for a resumed session.
+        public var signatureAlgorithm: String? { record.facts?.signatureAlgorithm }
 
         // MARK: Bytes, before TLS
 

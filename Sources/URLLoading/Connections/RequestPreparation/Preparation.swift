@@ -11,7 +11,7 @@ import URLLoadingWire
 /// A request that is ready to be sent.
 struct PreparedRequest {
     let request: Request
-    let destination: Destination
+    private(set) var destination: Destination
     var fields: RequestFields
     /// The body, opened for one sending.
     var body: OutgoingBody?
@@ -90,6 +90,12 @@ struct PreparedRequest {
         return request
     }
 
+    /// What the sign decision has added.
+    var signature = SignatureUse.none
+
+    /// Replaces the target by that of a signature in the query, of the same origin.
+    mutating func setTarget(_ target: Target) { destination = Destination(target) }
+
     /// Sets fields, replacing those of the same name.
     mutating func set(_ added: Headers) {
         var headers = headers
@@ -125,7 +131,9 @@ struct PreparedRequest {
 
     /// True if the Cookie field is the cookie store's, not the caller's.
     private(set) var hasStoredCookies = false
-    var carried: CarriedIdentity { CarriedIdentity(login: login, hasCookies: hasStoredCookies) }
+    var carried: CarriedIdentity {
+        CarriedIdentity(login: login, hasCookies: hasStoredCookies, signature: signature)
+    }
     var hasOwnCookies: Bool { !hasStoredCookies && headers.contains(.cookie) }
 
     /// Sets the Cookie field from a store; `nil` removes a field set before.

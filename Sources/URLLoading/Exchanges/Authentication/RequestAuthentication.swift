@@ -214,7 +214,7 @@ final class RequestAuthentication {
         }
         // The proxies have accepted their logins, which stay in `proxies`: the request may have to be sent again.
         await rememberProxies()
-        guard !isCallerSet else { return false }
+        guard !isCallerSet, exchange.carried.signature != .authorization else { return false }
         if let authenticationHandshake, try await authenticationHandshake.process(head, load.handle) { return true }
         guard head.status == .unauthorized else {
             try checkServerDigest(head, exchange)

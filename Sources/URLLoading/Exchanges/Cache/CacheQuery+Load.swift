@@ -36,6 +36,7 @@ extension LoadContext: CacheUser {
         core.configuration.networks.addressOverrides.target(of: origin).host
     }
     var trustMark: String { "\(core.pool.connector.secure.generation)/\(handshakeDecision?.group ?? 0)" }
+    var signerMark: Int? { signDecision?.identity }
     func preemptiveCredential(for destination: Destination) -> Credential? {
         core.authenticator.isInUse ? core.authenticator.preemptiveCredential(for: destination) : nil
     }

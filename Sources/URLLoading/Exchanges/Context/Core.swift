@@ -26,6 +26,8 @@ final class Core: Sendable {
     let authenticator: Authenticator
     let cookies: CookieJar?
     let strictTransport: StrictTransportRules?
+    /// The retries of the session's loads; `nil` without a budget.
+    let retries: RetryAccount?
     /// The cache of the session's loads; `nil` without one.
     let cache: SessionCache?
     /// The stores of the configured directory, kept alive for the session.
@@ -65,6 +67,7 @@ final class Core: Sendable {
         let cookies = CookieJar(configuration)
         let strictTransport = StrictTransportRules(configuration)
         (self.cookies, self.strictTransport) = (cookies, strictTransport)
+        retries = configuration.retries.budget.map { RetryAccount($0) }
         let pool = ConnectionPool(configuration)
         self.pool = pool
         registry = LoadRegistry(configuration.clock, isInPool: !configuration.loadsOnLoop) {

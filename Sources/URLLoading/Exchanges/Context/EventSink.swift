@@ -17,6 +17,7 @@ protocol EventSink: AnyObject, Sendable {
     /// while a connection is authenticated.
     func responded(_ response: Response, _ record: TransactionRecord?)
     func retrying(_ retry: Retry)
+    func refused(_ retry: Retry)
     func waitingForConnectivity()
     /// Reports that `count` bytes of the body have reached their reader.
     func received(_ count: Int)

@@ -172,14 +172,16 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
             try body.decode(answer.headers, owner.core.configuration.limits)
         }
         if !isDecoding { expectedLength = length(of: answer, request.request.method) }
-        body.check(DigestCheck.ofContent(answer, request.request.method))
+        if DigestCheck.isStated(in: answer.headers) {
+            body.check(DigestCheck.ofContent(answer, request.request.method))
+        }
         head = HTTPHead(answer)
         owner.events?.responded(response, record)
     }
 
     private func length(of answer: HTTP1ResponseHead, _ method: Method) -> Int64? {
         if method == .head || answer.status.forbidsContent || received.isEmpty { return 0 }
-        return answer.headers[.contentLength].flatMap { Int64($0) }
+        return answer.headers.contentLength
     }
 
     var response: Response { Response(url: url, expectedLength: expectedLength, http: head) }

@@ -126,13 +126,13 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
             try body.decode(head.headers, owner.core.configuration.limits)
         }
         if !isDecoding { expectedLength = connection.expectedLength }
-        body.check(DigestCheck.ofContent(head, request.request.method))
-        self.head = HTTPHead(head)
+        if DigestCheck.isStated(in: head.headers) { body.check(DigestCheck.ofContent(head, request.request.method)) }
         if let proof = connection.proxyProof, head.status != .proxyAuthenticationRequired,
             try !proof.process(head.headers)
         {
             prove(proof)
         }
+        self.head = HTTPHead(head)
         owner.events?.responded(response, record)
     }
 

@@ -13,21 +13,26 @@ extension HTTPHandler {
     static func runAttempts(_ hop: Hop, for load: LoadContext) async throws(LoadError) -> any NetworkExchange {
         let policy = hop.request.retryPolicy ?? load.core.configuration.retries.policy ?? .never
         var plan = BackoffPlan(hop.request, policy, now: load.clock.now())
+        load.core.retries?.began(now: load.clock.now())
         while true {
             let retry: Retry
+            var entry: RetryLedger.Entry?
             let endsOnPathChange: Bool
             do throws(LoadError) {
                 let exchange = try await exchange(hop, for: load, attempt: plan.attempts)
-                guard let head = exchange.head, let next = plan.retry(after: head, load) else { return exchange }
+                guard let head = exchange.head, let next = plan.retry(after: head, load),
+                    load.affords(next, &entry)
+                else { return exchange }
                 exchange.release()
                 (retry, endsOnPathChange) = (next, false)
             } catch {
                 guard let next = plan.retry(after: error, now: load.clock.now(), roll: .random(in: 0..<1)),
-                    load.mayRetry()
+                    load.mayRetry(), load.affords(next, &entry)
                 else { throw error }
                 (retry, endsOnPathChange) = (next, policy.retriesOnNetworkChange)
             }
             do throws(LoadError) { try await load.backoff(retry, endsOnPathChange: endsOnPathChange) } catch {
+                if let entry { load.core.retries?.giveBack(entry, now: load.clock.now()) }
                 throw error.at(hop.request.url)
             }
         }
@@ -45,6 +50,16 @@ extension HTTPHandler {
                 guard try await load.waitForConnectivity(after: error, wanted.access) else { throw error }
             }
         }
+    }
+}
+
+extension LoadContext {
+    /// Whether the session's budget allows a retry, which it then counts.
+    fileprivate func affords(_ retry: Retry, _ entry: inout RetryLedger.Entry?) -> Bool {
+        guard let account = core.retries else { return true }
+        entry = account.plan(now: clock.now())
+        if entry == nil { events?.refused(retry) }
+        return entry != nil
     }
 }
 

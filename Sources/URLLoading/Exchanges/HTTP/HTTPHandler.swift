@@ -37,7 +37,11 @@ struct HTTPHandler: Sendable {
                 }
                 if !retries.wantsFresh { firstFreshID = ConnectionIdentifier.next }
                 record = nil
-                if let error = await failure(of: exchange, request) {
+                let failure =
+                    load.signs
+                    ? await failure(of: exchange, signing: request, hop, retries.cause, for: load)
+                    : await failure(of: exchange, request)
+                if let error = failure {
                     try release(exchange, after: error, &retries)
                 } else {
                     let mustRepeat = answered(exchange, request, load, &retries)
@@ -52,7 +56,7 @@ struct HTTPHandler: Sendable {
             }
         } catch {
             if let record { load.events?.add(record, error) }
-            throw error.at(hop.request.url)
+            throw error.at(hop.request.url).explained(by: hop.request, load.core.configuration)
         }
     }
 
@@ -348,7 +352,7 @@ struct HTTPHandler: Sendable {
 
     /// Sends the request and waits for the response's head. Returns the failure; `nil` if the head was received.
     @inline(never)
-    private static func failure(of exchange: any NetworkExchange, _ request: PreparedRequest) async -> LoadError? {
+    static func failure(of exchange: any NetworkExchange, _ request: PreparedRequest) async -> LoadError? {
         do throws(LoadError) { try await exchange.start(request) } catch { return error }
         return nil
     }

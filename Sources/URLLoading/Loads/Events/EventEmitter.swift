@@ -97,6 +97,8 @@ final class EventEmitter: EventSink, @unchecked Sendable {
     @inline(never)
     func retrying(_ retry: Retry) { emit(.retrying(retry)) }
     @inline(never)
+    func refused(_ retry: Retry) { emit(.retryRefused(retry)) }
+    @inline(never)
     func waitingForConnectivity() { emit(.waitingForConnectivity) }
 
     func allowOverlap() {

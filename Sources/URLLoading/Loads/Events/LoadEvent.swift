@@ -20,6 +20,9 @@ public enum LoadEvent: Sendable {
     /// An attempt failed, or was answered with a status that may be temporary, and is retried: ``RetryPolicy``. Not
     /// emitted when a request is sent again at once because the peer had closed an idle connection.
     indirect case retrying(Retry)
+    /// A retry that the policy allows is beyond the session's budget (``Configuration/Retries/budget``) and is not made:
+    /// the outcome of the attempt is that of the load.
+    indirect case retryRefused(Retry)
     /// The load waits for a network that it may use: ``Configuration/Networks/waitsForConnectivity``. Emitted once for
     /// each wait.
     case waitingForConnectivity
@@ -62,6 +65,7 @@ extension LoadEvent: CustomStringConvertible {
         case .bodySent(let bytes): "sent \(bytes)"
         case .informational(let head): "informational \(head.status.code)"
         case .retrying(let retry): "retrying \(retry)"
+        case .retryRefused(let retry): "retryRefused \(retry)"
         case .waitingForConnectivity: "waitingForConnectivity"
         case .challenged(let challenge): "challenged \(challenge.protectionSpace)"
         case .redirected(let redirect): "redirected \(redirect.response.http.map { "\($0.status.code)" } ?? "-")"

@@ -6,7 +6,7 @@
 /// Checks that the events of a load come in a legal order.
 ///
 /// ```
-/// canonicalized* (request (redirected | retrying))* request responded
+/// canonicalized* (request (redirected | retrying))* request retryRefused? responded
 ///     (becameStream | becameDownload? resumed? received*) (stored | notStored)? metrics completed
 ///     where request = (waitingForConnectivity | challenged)* bodySent* informational* challenged*
 /// ```
@@ -56,7 +56,7 @@ public struct LoadEventOrder: Sendable, CustomStringConvertible {
             let grows = bytes.total == sent + Int64(bytes.count) || bytes.total == Int64(bytes.count)
             sent = bytes.total
             return move(event, if: bytes.count > 0 && grows, to: max(stage, .sending))
-        case .challenged, .informational, .waitingForConnectivity:
+        case .challenged, .informational, .waitingForConnectivity, .retryRefused:
             return move(event, if: true, to: max(stage, .sending))
         case .retrying:
             sent = 0
@@ -111,6 +111,7 @@ extension LoadEvent {
         case .bodySent: "bodySent"
         case .informational: "informational"
         case .retrying: "retrying"
+        case .retryRefused: "retryRefused"
         case .waitingForConnectivity: "waitingForConnectivity"
         case .challenged: "challenged"
         case .redirected: "redirected"

@@ -40,7 +40,7 @@ struct Load: Sendable {
                 continue
             }
             if mayBeRefused(hop) { return try await judged(exchange, hop) }
-            return Result(exchange: exchange, hop: hop, disposition: .allow)
+            return Result(exchange: exchange, hop: consume hop, disposition: .allow)
         }
     }
 
@@ -147,7 +147,9 @@ struct Load: Sendable {
     @inline(never)
     private func judged(_ exchange: any Exchange, _ hop: Hop) async throws(LoadError) -> Result {
         let disposition = try await disposition(of: exchange, hop)
-        guard let digest = hop.request.expectedDigest, context.consumer != .file, case .allow = disposition else {
+        guard let digest = hop.request.expectedDigest, hop.request.method != .head, context.consumer != .file,
+            case .allow = disposition
+        else {
             return Result(exchange: exchange, hop: hop, disposition: disposition)
         }
         let checked = try DigestedExchange(exchange, digest) { [context] in context.forgetStored(hop.request) }

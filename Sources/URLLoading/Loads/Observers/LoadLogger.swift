@@ -44,7 +44,8 @@ public final class LoadLogger: LoadObserver {
         case .metrics(let metrics):
             going.withLock { $0[load.id]?.isStored = metrics.transactions.last?.fetchType == .cache }
         case .completed(let error): finish(load, error)
-        case .canonicalized, .bodySent, .informational, .challenged, .redirected, .retrying, .waitingForConnectivity,
+        case .canonicalized, .bodySent, .informational, .challenged, .redirected, .retrying, .retryRefused,
+            .waitingForConnectivity,
             .stored, .notStored, .becameDownload,
             .becameStream, .resumed:
             break

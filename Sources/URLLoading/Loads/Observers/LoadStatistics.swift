@@ -25,6 +25,8 @@ public final class LoadStatistics: LoadObserver {
         public internal(set) var redirects = 0
         /// The number of retries: see ``RetryPolicy``.
         public internal(set) var retries = 0
+        /// The number of retries that were beyond the budget: see ``RetryBudget``.
+        public internal(set) var refusedRetries = 0
         /// The number of body bytes sent, and received.
         public internal(set) var bytesSent: Int64 = 0
         /// The bytes of response bodies that were received.
@@ -60,6 +62,7 @@ public final class LoadStatistics: LoadObserver {
                 .becameDownload, .becameStream, .resumed, .metrics:
                 break
             case .retrying: state.retries += 1
+            case .retryRefused: state.refusedRetries += 1
             case .bodySent(let bytes): state.bytesSent += Int64(bytes.count)
             case .received(let bytes): state.bytesReceived += Int64(bytes.count)
             case .redirected: state.redirects += 1

@@ -109,7 +109,8 @@ public final class LoadTracer: LoadObserver {
                 Span(
                     context: span.context, parent: span.parent, load: load, ended: .now, status: span.status,
                     error: error))
-        case .canonicalized, .bodySent, .informational, .challenged, .redirected, .retrying, .waitingForConnectivity,
+        case .canonicalized, .bodySent, .informational, .challenged, .redirected, .retrying, .retryRefused,
+            .waitingForConnectivity,
             .stored, .notStored, .becameDownload,
             .becameStream, .resumed, .received, .metrics:
             break

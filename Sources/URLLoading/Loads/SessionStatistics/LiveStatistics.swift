@@ -17,6 +17,12 @@ final class LiveStatistics: Sendable {
     /// The observer of new loads; `nil` until a socket was opened, so that loads without one cost nothing.
     var counter: TrafficCounter? { isCounting.load(ordering: .relaxed) ? ownCounter : nil }
 
+    /// Adds what was counted to the session's state at this moment.
+    func counted(_ snapshot: SessionSnapshot) -> SessionSnapshot {
+        isCounting.store(true, ordering: .relaxed)
+        return snapshot.with(ownCounter)
+    }
+
     /// Opens a socket.
     /// - Parameter snapshot: the session's state at this moment, without traffic.
     func expose(

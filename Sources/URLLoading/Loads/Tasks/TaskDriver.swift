@@ -334,7 +334,9 @@ extension LoadCounts {
         case .responded(let response): expectedToReceive = response.expectedLength
         case .received(let bytes): received = bytes.total
         case .resumed(let offset, let expected): (received, expectedToReceive) = (offset, expected)
-        case .canonicalized, .informational, .challenged, .redirected, .retrying, .waitingForConnectivity, .stored,
+        case .canonicalized, .informational, .challenged, .redirected, .retrying, .retryRefused,
+            .waitingForConnectivity,
+            .stored,
             .notStored, .becameDownload, .becameStream, .metrics, .completed:
             break
         }

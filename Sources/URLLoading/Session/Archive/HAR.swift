@@ -66,6 +66,24 @@ struct HAR: Encodable, Sendable {
         let _error: String?
         /// The rules that the response breaks, as `bareLineFeed (RFC 9112 §2.2)`; absent without one.
         let _violations: [String]?
+        /// Absent without TLS.
+        let _tls: TLS?
+    }
+
+    struct TLS: Encodable, Sendable {
+        let version: String
+        let cipherSuite: String?
+        let keyExchangeGroup: String?
+        let isPostQuantum: Bool?
+        let signatureAlgorithm: String?
+
+        /// `nil` without TLS.
+        init?(_ transaction: LoadMetrics.Transaction) {
+            guard let version = transaction.tlsVersion else { return nil }
+            self.version = "\(version.rawValue / 10).\(version.rawValue % 10)"
+            (cipherSuite, keyExchangeGroup) = (transaction.cipherSuite, transaction.keyExchangeGroup)
+            (isPostQuantum, signatureAlgorithm) = (transaction.isPostQuantum, transaction.signatureAlgorithm)
+        }
     }
 
     struct Content: Encodable, Sendable {

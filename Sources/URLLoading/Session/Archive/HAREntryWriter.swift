@@ -41,7 +41,8 @@ struct HAREntryWriter {
             headersSize: isReceived ? transaction.responseHeadBytes : -1,
             bodySize: response == nil ? -1 : transaction.responseBodyBytes, _error: transaction.error?.reason.name,
             _violations: transaction.violations.isEmpty
-                ? nil : transaction.violations.map { "\($0.code.rawValue) (\($0.section))" })
+                ? nil : transaction.violations.map { "\($0.code.rawValue) (\($0.section))" },
+            _tls: HAR.TLS(transaction))
     }
 
     private func content(_ transaction: LoadMetrics.Transaction, _ headers: Headers) -> HAR.Content {

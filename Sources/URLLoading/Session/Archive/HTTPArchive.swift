@@ -14,7 +14,7 @@ import URLLoadingWire
 /// ``HTTPArchiver`` fills one from every load of a session.
 ///
 /// Each transaction with an `http` or `https` URL is an entry; a failed one has the reason in `_error`, and
-/// a response that breaks rules names them in `_violations`. A load that
+/// a response that breaks rules names them in `_violations`; `_tls` has what the handshake agreed on. A load that
 /// ended before its first request has no entry. Bodies and pages are never included. The values of secret fields and of
 /// secret query parameters, and the userinfo of URLs, are left out unless ``Contents/secrets`` is set; the guide on
 /// metrics lists their names. Paths and all other parameters are included: check an archive for secrets before you pass

@@ -13,6 +13,17 @@ struct CarriedIdentity: Sendable {
     var login: Login?
     /// The Cookie field holds cookies of the session's store.
     var hasCookies = false
+    /// What the sign decision has added to the request.
+    var signature = SignatureUse.none
+}
+
+/// What a signature has added to a request.
+enum SignatureUse: Sendable {
+    case none
+    /// The Authorization field, among others: no other credential can stand beside it.
+    case authorization
+    /// Other fields, or query items.
+    case other
 }
 
 /// The facts that an exchange with a server reports to the cache beside the response's head.

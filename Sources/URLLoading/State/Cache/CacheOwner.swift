@@ -79,12 +79,13 @@ extension CacheQuery {
         }
         let login = provenance.carried.login
         let isCertified = provenance.hasCertificate
-        guard login != nil || isCertified else { return true }
+        let isSigned = provenance.carried.signature != .none
+        guard login != nil || isCertified || isSigned else { return true }
         if let login, login.isAnswer, login.credential.persistence == .none { return false }
         if let login, differsFromURL(login.credential) { return false }
-        guard identity == nil || isCertified else { return true }
+        guard identity == nil || isCertified || isSigned else { return true }
         let holder = identity ?? (login?.credential).map(Self.words)
-        guard let mark = mark(holder, isCertified: isCertified) else { return false }
+        guard let mark = mark(holder, isCertified: isCertified, isSigned: isSigned) else { return false }
         varying[Varying.identity] = .some(mark)
         return true
     }
@@ -154,21 +155,28 @@ extension CacheQuery {
         return owner == identity || isMark(owner) ? nil : Varying.identity
     }
 
-    /// Whether the response was obtained with the login or certificate that this request will present.
+    /// Whether the response was obtained with the login, certificate or signer that this request will use.
     private func isMark(_ owner: String?) -> Bool {
         guard let owner, owner.hasPrefix(CacheOwner.prefix) else { return false }
         let holder = identity ?? login.map(Self.words)
         if identity == nil, holder != nil, owner == mark(holder, isCertified: false) { return true }
-        return owner == mark(holder, isCertified: true)
+        if owner == mark(holder, isCertified: true) { return true }
+        guard user?.signerMark != nil else { return false }
+        return [false, true].contains { owner == mark(holder, isCertified: $0, isSigned: true) }
     }
 
-    /// The mark of a login and of a client certificate. A certificate counts as that of all requests of the same
-    /// session, decision and TLS settings, as it does for shared connections (`Route.Trust`).
-    private func mark(_ holder: String?, isCertified: Bool) -> String? {
+    /// The mark of a login, of a client certificate and of a signer. A certificate counts as that of all requests of
+    /// the same session, decision and TLS settings, as it does for shared connections (`Route.Trust`); a signature as
+    /// that of all requests with the same decision.
+    private func mark(_ holder: String?, isCertified: Bool, isSigned: Bool = false) -> String? {
         guard let user else { return nil }
         var words = "\(user.cacheMark)\u{0}\(holder ?? "")"
         if isCertified {
             words += "\u{0}\(user.trustMark)"
+        }
+        if isSigned {
+            guard let signer = user.signerMark else { return nil }
+            words += "\u{0}signer \(signer)"
         }
         return CacheOwner.prefix + Digest.hex(words.utf8)
     }
@@ -197,6 +205,8 @@ protocol CacheUser: Sendable {
     func connectedHost(of origin: Origin) -> Origin.Host
     /// Names the settings by which servers are trusted.
     var trustMark: String { get }
+    /// Names the decision that signs the requests; nil without one.
+    var signerMark: Int? { get }
     /// The credential that a request carries without being challenged; nil without one.
     func preemptiveCredential(for destination: Destination) -> Credential?
 }

@@ -79,6 +79,13 @@ public struct Configuration: Sendable {
     /// `identity`, and are decoded if the server codes them all the same.
     public var acceptEncoding: String? = "gzip, deflate, br, zstd"
 
+    /// The URL below which ``Session/request(_:method:query:)`` makes its requests, such as
+    /// `https://api.example.org/v1`; `nil` by default. Requests with URLs of their own do not use it.
+    public var baseURL: URL?
+    /// The query items that ``Session/request(_:method:query:)`` adds unless it gets one of that name; none by default.
+    /// Requests with URLs of their own do not get them.
+    public var defaultQueryItems: [URLQueryItem] = []
+
     // MARK: Tasks
 
     /// The maximum number of body bytes that a resumed ``LoadTask`` reads before a consumer asks for its body; at least

@@ -110,6 +110,22 @@ public struct Decisions: Sendable {
         get { given?.values.bodyProvider }
         set { change { $0.bodyProvider = newValue } }
     }
+    /// Called for each request of http or https when every field of it is known, and before it is sent: for the first
+    /// time, after a redirect, to answer a challenge, for a range, and for each retry, over HTTP/1.1 and HTTP/2. What
+    /// it returns is added to that one sending. ``MessageSigner`` (RFC 9421) and ``AWSSigner`` answer it.
+    ///
+    /// ```swift
+    /// decisions.sign = try MessageSigner(key: key, keyID: "client-7").decision
+    /// ```
+    /// A connection is held for the request meanwhile. After a signature with an Authorization field, a 401 is the
+    /// result, because no other credential can stand beside it. A request that NTLM or Negotiate authenticates cannot
+    /// be signed, and neither can a transfer of a background session, whose agent has no keys.
+    public var sign: Decision<SigningRequest, RequestSignature>? {
+        get { given?.values.sign?.decision }
+        set { change { $0.sign = newValue.map { Signing($0) } } }
+    }
+    /// Whether ``sign`` is set, without a copy of it.
+    var signs: Bool { given?.values.sign != nil }
 
     /// Creates decisions that are all taken by default.
     public init() {}
@@ -124,6 +140,13 @@ public struct Decisions: Sendable {
         var challenge: Decision<Challenge, ChallengeDecision>?
         var cache: Decision<CachedResponse, CacheDecision>?
         var bodyProvider: Decision<BodyProviderContext, RequestBody>?
+        var sign: Signing?
+    }
+
+    /// Boxed, because it is rarely set, and classic tasks copy the others.
+    private final class Signing: Sendable {
+        let decision: Decision<SigningRequest, RequestSignature>
+        init(_ decision: Decision<SigningRequest, RequestSignature>) { self.decision = decision }
     }
 
     private final class Given: Sendable {

@@ -39,10 +39,10 @@ struct StrictTransportRules: Sendable {
 
     /// Stores the policy of a response (§8.1).
     /// - Parameter isProven: false if the certificate was not verified, or a decision forced its trust.
-    func receive(_ head: HTTPHead, from destination: Destination, isProven: Bool) {
-        guard isProven, destination.target.origin.isSecure,
-            head.headers.contains(.strictTransportSecurity)
-        else { return }
+    func receive(_ head: HTTPHead, from destination: Destination, isProven: @autoclosure () -> Bool) {
+        guard head.headers.contains(.strictTransportSecurity), destination.target.origin.isSecure, isProven() else {
+            return
+        }
         store.receive(head.headers, from: destination.target.origin.host)
     }
 

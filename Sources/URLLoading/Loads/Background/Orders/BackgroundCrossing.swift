@@ -29,11 +29,13 @@ package enum BackgroundCrossing: Sendable, Equatable {
         "networks.allowsCellular": .sent, "networks.allowsExpensive": .sent, "networks.allowsConstrained": .sent,
         "networks.trafficClass": .sent,
         // The agent retries by rules of its own, and always waits for a network.
-        "retries.policy": .local, "networks.waitsForConnectivity": .local,
+        "retries.policy": .local, "retries.budget": .local, "networks.waitsForConnectivity": .local,
         "redirects.maximum": .sent, "strictness": .sent, "limits": .sent,
         // http and https only.
         "ftp": .local,
         "headers": .sent, "userAgent": .sent, "accept": .sent, "acceptEncoding": .sent,
+        // Used when a request is made.
+        "baseURL": .local, "defaultQueryItems": .local,
         // Settings of bodies that this process reads.
         "readAhead": .local, "temporaryDirectory": .local,
         // Downloads to files are not cached. Cookies and HSTS are applied when the transfer is submitted.
@@ -103,6 +105,7 @@ package enum BackgroundCrossing: Sendable, Equatable {
         guard let decisions else { return nil }
         let refusals: [(Bool, String)] = [
             (decisions.response != nil, "response"), (decisions.bodyProvider != nil, "bodyProvider"),
+            (decisions.signs, "sign"),
         ]
         return refusals.first(where: \.0).map {
             "Decisions.\($0.1) is a closure, which cannot be called while the program does not run"
