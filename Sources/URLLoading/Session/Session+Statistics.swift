@@ -55,6 +55,15 @@ extension Core {
             host.streams += route.streams
             hosts[name] = host
         }
+        for handler in configuration.handlers {
+            for (name, count) in (handler as? RequestRate)?.waiting ?? [:] {
+                let held = hosts[name]?.held ?? 0
+                hosts[name, default: SessionSnapshot.Host(name: name)].held = held + count
+            }
+            for name in (handler as? CircuitBreaker)?.open ?? [] {
+                hosts[name, default: SessionSnapshot.Host(name: name)].isRefused = true
+            }
+        }
         snapshot.hosts = Array(hosts.values)
         return snapshot
     }

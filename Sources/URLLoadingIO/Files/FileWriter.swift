@@ -258,7 +258,9 @@ package final class FileWriter: Sendable {
         // In another folder the file might, under its old name, be within reach of users that the destination folder
         // excludes.
         let isSameFolder = Self.folder(of: current) == Self.folder(of: destination)
-        if isSameFolder, let wanted { _ = csys_file_set_mode(descriptor, wanted) }
+        // The mark stays until the file has its name, so that a kill before leaves a file that is removed later.
+        let mark = hold.withLock { $0.isMarked } ? UInt32(S_ISVTX) : 0
+        if isSameFolder, let wanted { _ = csys_file_set_mode(descriptor, wanted | mark) }
         do throws(IOFailure) {
             if synchronizes { try synchronize() }
             try check(

@@ -68,6 +68,12 @@ extension StructuredField {
         return scanner.whole { $0.dictionary() }
     }
 
+    /// Parses a list. An empty field is an empty list.
+    package static func list(_ text: String) -> [Member]? {
+        var scanner = StructuredFieldScanner(text)
+        return scanner.whole { $0.list() }
+    }
+
     // MARK: Writing
 
     /// Returns a dictionary as sent (§4.1.2); `nil` if a value cannot be written.

@@ -37,6 +37,21 @@ struct StructuredFieldScanner {
         return entries
     }
 
+    /// §4.2.1.
+    mutating func list() -> [StructuredField.Member]? {
+        var members: [StructuredField.Member] = []
+        while !rest.isEmpty {
+            guard let member = itemOrInnerList() else { return nil }
+            members.append(member)
+            skipBlanks()
+            if rest.isEmpty { return members }
+            guard take(",") else { return nil }
+            skipBlanks()
+            if rest.isEmpty { return nil }
+        }
+        return members
+    }
+
     /// §4.2.3.
     mutating func item() -> Item? {
         guard let value = bareItem(), let parameters = parameters() else { return nil }

@@ -21,6 +21,7 @@ struct TopTable {
         }
         lines += Self.aligned([Self.heads] + rows, columns)
         lines += now.hosts.compactMap { Self.violations(of: $0.name, $0.traffic) }
+        lines += now.hosts.compactMap(Self.pacing)
         if now.hosts.isEmpty { lines += [Self.violations(of: "in all", now.total)].compactMap(\.self) }
         if now.hiddenHosts > 0 { lines.append("and \(now.hiddenHosts) more") }
         return lines.map { Self.shown($0, columns) }
@@ -51,6 +52,14 @@ struct TopTable {
         guard !traffic.tolerated.isEmpty else { return nil }
         let kinds = traffic.tolerated.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
         return "\(name) broke rules: " + kinds.map { "\($0.key) \($0.value)" }.joined(separator: ", ")
+    }
+
+    /// What handlers of the program do with the requests to a host: `http://a.test: 3 requests held back by a rate`.
+    private static func pacing(_ host: SessionSnapshot.Host) -> String? {
+        var words: [String] = []
+        if let held = host.held { words.append("\(held) request\(held == 1 ? "" : "s") held back by a rate") }
+        if host.isRefused == true { words.append("a circuit breaker makes no requests") }
+        return words.isEmpty ? nil : "\(host.name): " + words.joined(separator: ", ")
     }
 
     private static func speed(_ bytes: Int64) -> String { "\(ProgressLine.size(bytes))/s" }

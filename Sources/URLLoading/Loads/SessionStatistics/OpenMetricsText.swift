@@ -16,6 +16,12 @@ package struct OpenMetricsText: Sendable {
             "http2_streams", "Open streams of HTTP/2 connections.",
             snapshot.hosts.filter { !$0.streams.isEmpty }
                 .map { ([("host", $0.name)], Int64($0.streams.reduce(0, +))) })
+        gauge(
+            "rate_limited_requests", "Requests that a rate holds back.",
+            snapshot.hosts.compactMap { host in host.held.map { ([("host", host.name)], Int64($0)) } })
+        gauge(
+            "circuit_open", "Hosts to which a circuit breaker makes no requests.",
+            snapshot.hosts.filter { $0.isRefused == true }.map { ([("host", $0.name)], 1) })
         counter("received_bytes", "bytes", "Bytes of response bodies.", traffic(snapshot) { $0.bytesReceived })
         counter("sent_bytes", "bytes", "Bytes of request bodies.", traffic(snapshot) { $0.bytesSent })
         counter("finished_loads", nil, "Loads that got their response.", traffic(snapshot) { Int64($0.finished) })

@@ -20,6 +20,10 @@ package struct SessionSnapshot: Codable, Sendable, Equatable {
         /// The open streams of each HTTP/2 connection.
         package var streams: [Int] = []
         package var traffic = Traffic()
+        /// The number of requests that a ``RequestRate`` holds back; absent without any.
+        package var held: Int?
+        /// True if a ``CircuitBreaker`` makes no requests; absent otherwise.
+        package var isRefused: Bool?
 
         package init(name: String) { self.name = name }
     }
