@@ -172,7 +172,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
             try body.decode(answer.headers, owner.core.configuration.limits)
         }
         if !isDecoding { expectedLength = length(of: answer, request.request.method) }
-        if DigestCheck.isStated(in: answer.headers) {
+        if BodyDigest.areStated(in: answer.headers) {
             body.check(DigestCheck.ofContent(answer, request.request.method))
         }
         head = HTTPHead(answer)

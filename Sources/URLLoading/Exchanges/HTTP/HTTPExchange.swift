@@ -126,7 +126,7 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
             try body.decode(head.headers, owner.core.configuration.limits)
         }
         if !isDecoding { expectedLength = connection.expectedLength }
-        if DigestCheck.isStated(in: head.headers) { body.check(DigestCheck.ofContent(head, request.request.method)) }
+        if BodyDigest.areStated(in: head.headers) { body.check(DigestCheck.ofContent(head, request.request.method)) }
         if let proof = connection.proxyProof, head.status != .proxyAuthenticationRequired,
             try !proof.process(head.headers)
         {
