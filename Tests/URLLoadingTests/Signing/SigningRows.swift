@@ -191,6 +191,30 @@ import URLLoadingWire
         }
     }
 
+    @Test("a new connection that its server closes while the signer works is replaced once, for GET") func slow()
+        async throws
+    {
+        let notary = Notary()
+        try await withHTTPTestServer { origin in
+            origin.route("/") { [weak origin] _ in
+                origin?.requests.count == 1 ? .raw([], then: .close) : .ok("in")
+            }
+            origin.route("/never") { _ in .raw([], then: .close) }
+            try await withSession(.ephemeral, decisions: notary.decisions) { session in
+                try await session.expect(origin.url(), "in")
+                #expect(notary.asked.value.map(\.cause) == [.first, .staleConnection])
+                await expectFailure(.connectionLost) {
+                    try await session.data(for: Request(url: origin.url("/never"), method: .post))
+                }
+                #expect(Self.proofs(origin.requests) == ["1", "2", "3"])
+            }
+            try await withSession(.ephemeral, decisions: notary.decisions) { session in
+                await expectFailure(.connectionLost) { try await session.data(from: origin.url("/never")) }
+                #expect(origin.requests.count == 5)
+            }
+        }
+    }
+
     @Test("a load's own decision precedes its session's; no signature changes nothing") func precedence() async throws {
         let (first, second) = (Notary(), Notary())
         try await withHTTPTestServer { origin in

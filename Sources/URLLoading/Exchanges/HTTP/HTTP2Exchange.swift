@@ -65,7 +65,8 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
     deinit { release() }
 
     var failedStale: Bool {
-        wasUsed && !received.hasBegun && owner.stopReason == nil && received.failure?.isLostConnection == true
+        (wasUsed || owner.signs) && !received.hasBegun && owner.stopReason == nil
+            && received.failure?.isLostConnection == true
     }
     var refusal: RetryPlan.Refusal? {
         guard owner.stopReason == nil, received.failure?.isUnprocessed == true else { return nil }

@@ -43,9 +43,9 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
     deinit { release() }
 
     /// True if the request failed because the peer had closed an idle connection before it was used (a stale
-    /// connection).
+    /// connection). A new connection is idle while a signer works.
     var failedStale: Bool {
-        connection.state.exchanges > 1 && !connection.state.hasReceived && owner.stopReason == nil
+        (connection.state.exchanges > 1 || owner.signs) && !connection.state.hasReceived && owner.stopReason == nil
     }
 
     var forwarder: Proxy? { connection.forwarder }

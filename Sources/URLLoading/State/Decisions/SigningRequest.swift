@@ -35,7 +35,7 @@ public struct SigningRequest: Sendable, CustomStringConvertible, CustomDebugStri
     public let cause: BodyProviderContext.Cause
     /// Whether a redirect has led away from the origin of the caller's request, and for good: it stays true if another
     /// redirect leads back.
-    public var isForeign: Bool { !left.isEmpty }
+    public let isForeign: Bool
     /// The origins that redirects have left (`Hop.left`).
     let left: [Origin?]
     /// The time of day, by the clock of the session.
@@ -64,7 +64,7 @@ public struct SigningRequest: Sendable, CustomStringConvertible, CustomDebugStri
         (method, url, authority, target) = (line.method, line.url, line.authority, line.target)
         self.headers = headers
         self.cause = cause
-        self.left = left
+        (self.left, isForeign) = (left, !left.isEmpty)
         self.body = body
         self.date = date
     }
