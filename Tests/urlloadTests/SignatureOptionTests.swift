@@ -50,6 +50,32 @@ import URLLoadingTesting
         }
     }
 
+    @Test("A redirect to a host that names no region is followed unsigned; a pipe needs https") func redirect()
+        async throws
+    {
+        let decisions = SignatureOptionTests.decisions
+        try await withHTTPTestServer { origin in
+            origin.route("/") { _ in .redirect("http://localhost:\(origin.port)/there") }
+            origin.route("/there") { _ in .ok("in") }
+            try await withSession(.ephemeral, decisions: decisions) { session in
+                try await #expect(session.data(from: origin.url()).0 == Data("in".utf8))
+                #expect(origin.requests.map { $0.headers.contains(.authorization) } == [true, false])
+                let pipe = RequestBody.stream { AsyncStream<[UInt8]> { $0.finish() } }
+                do {
+                    _ = try await session.data(for: Request(url: origin.url("/there"), method: .put, body: pipe))
+                    Issue.record("the body was sent unsigned")
+                } catch let error as LoadError {
+                    #expect(error.underlying is OutputError && origin.counts.requests == 2)
+                }
+            }
+        }
+    }
+
+    /// The region and the service are those of the host.
+    private static var decisions: Decisions? {
+        try? SignatureOption("aws:amz").decisions(AWSCredentials(accessKey: "AK", secretKey: "s3cret"))
+    }
+
     @Test("Other credentials are refused beside it", arguments: [["--oauth2-bearer", "t"], ["--basic"], ["--digest"]])
     func refused(_ words: [String]) {
         #expect(throws: UsageError.self) {

@@ -63,7 +63,13 @@ package final class MessageKey: Sendable {
 
     deinit { if case .pair(let key, _) = material { EVP_PKEY_free(key) } }
 
-    package var canSign: Bool { if case .pair(_, let hasPrivate) = material { hasPrivate } else { true } }
+    package var canSign: Bool {
+        switch material {
+        case .pair(_, let hasPrivate): hasPrivate
+        // The empty secret is known to all.
+        case .secret(let secret): !secret.isEmpty
+        }
+    }
 
     private static func isP256(_ key: OpaquePointer) -> Bool {
         var name = [CChar](repeating: 0, count: 64)
@@ -74,12 +80,14 @@ package final class MessageKey: Sendable {
 
     // MARK: Signatures
 
-    /// Returns the signature of a text; `nil` without a private key, and where OpenSSL refuses the algorithm.
+    /// Returns the signature of a text; `nil` without a private key or with an empty secret, and where OpenSSL
+    /// refuses the algorithm.
     package func sign(_ text: [UInt8]) -> [UInt8]? {
+        guard canSign else { return nil }
         switch material {
         case .secret(let secret): return Self.hmac(secret, text)
-        case .pair(let key, let hasPrivate):
-            guard hasPrivate, let signature = Self.sign(text, key, isEdwards: algorithm == .ed25519) else { return nil }
+        case .pair(let key, _):
+            guard let signature = Self.sign(text, key, isEdwards: algorithm == .ed25519) else { return nil }
             return algorithm == .ecdsaP256 ? Self.joined(der: signature) : signature
         }
     }
@@ -88,7 +96,7 @@ package final class MessageKey: Sendable {
     package func verifies(_ signature: [UInt8], of text: [UInt8]) -> Bool {
         switch material {
         case .secret(let secret):
-            guard let right = Self.hmac(secret, text), right.count == signature.count else { return false }
+            guard canSign, let right = Self.hmac(secret, text), right.count == signature.count else { return false }
             return CRYPTO_memcmp(right, signature, right.count) == 0
         case .pair(let key, _):
             guard algorithm == .ecdsaP256 else { return Self.verifies(signature, text, key, isEdwards: true) }

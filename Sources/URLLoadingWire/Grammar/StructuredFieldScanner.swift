@@ -21,11 +21,14 @@ struct StructuredFieldScanner {
     /// §4.2.2.
     mutating func dictionary() -> [StructuredField.Entry]? {
         var entries: [StructuredField.Entry] = []
+        // By key, because a field may have thousands of members.
+        var places: [String: Int] = [:]
         while !rest.isEmpty {
             guard let key = key(), let value = take("=") ? itemOrInnerList() : trueWithParameters() else { return nil }
-            if let index = entries.firstIndex(where: { $0.key == key }) {
-                entries[index].member = value
+            if let place = places[key] {
+                entries[place].member = value
             } else {
+                places[key] = entries.count
                 entries.append(StructuredField.Entry(key, value))
             }
             skipBlanks()
@@ -77,6 +80,7 @@ struct StructuredFieldScanner {
     /// §4.2.3.2: the last of equal keys counts, at the place of the first.
     private mutating func parameters() -> [StructuredField.Parameter]? {
         var parameters: [StructuredField.Parameter] = []
+        var places: [String: Int] = [:]
         while take(";") {
             skipSpaces()
             guard let key = key() else { return nil }
@@ -86,9 +90,10 @@ struct StructuredFieldScanner {
                 value = given
             }
             let parameter = StructuredField.Parameter(key, value)
-            if let index = parameters.firstIndex(where: { $0.key == key }) {
-                parameters[index] = parameter
+            if let place = places[key] {
+                parameters[place] = parameter
             } else {
+                places[key] = parameters.count
                 parameters.append(parameter)
             }
         }

@@ -32,19 +32,21 @@ package enum AWSCanonicalRequest {
     }
 
     static func path(_ target: String, _ rule: PathRule) -> String {
+        let slash = UInt8(ascii: "/")
         let sent = Array(target.utf8.prefix { $0 != UInt8(ascii: "?") })
         switch rule {
         case .asSent:
-            return PercentCoding.encode(PercentCoding.decode(sent) ?? sent, keepingSlashes: true)
+            // An escaped slash is no separator.
+            return sent.split(separator: slash, omittingEmptySubsequences: false)
+                .map { PercentCoding.encode(PercentCoding.decode($0) ?? Array($0)) }.joined(separator: "/")
         case .normalized:
             var segments: [ArraySlice<UInt8>] = []
-            for segment in sent.split(separator: UInt8(ascii: "/")) where !segment.elementsEqual(".".utf8) {
+            for segment in sent.split(separator: slash) where !segment.elementsEqual(".".utf8) {
                 if segment.elementsEqual("..".utf8) { _ = segments.popLast() } else { segments.append(segment) }
             }
             let path = segments.map { "/" + PercentCoding.encode($0) }.joined()
-            let last = sent.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false).last ?? []
-            let isFolder = last.isEmpty || last.elementsEqual(".".utf8) || last.elementsEqual("..".utf8)
-            return path.isEmpty ? "/" : path + (isFolder ? "/" : "")
+            // Unlike RFC 3986 §5.2.4, AWS keeps no slash for a last segment of dots.
+            return path.isEmpty ? "/" : path + (sent.last == slash ? "/" : "")
         }
     }
 

@@ -32,6 +32,9 @@ package struct AWSProfileFile: Sendable {
         sections[profile]?[name].flatMap { $0.isEmpty ? nil : $0 }
     }
 
+    /// Returns the names of a profile's settings, in order.
+    package func settings(of profile: String) -> [String] { (sections[profile] ?? [:]).keys.sorted() }
+
     package func contains(_ profile: String) -> Bool { sections[profile] != nil }
 
     private static func trimmed(_ text: Substring) -> Substring {

@@ -14,6 +14,8 @@ package enum SignatureBase {
         case repeated(String)
         /// The value has bytes beyond ASCII or a line end: only its byte sequence (`bs`) can be signed.
         case unwritable(String)
+        /// More components are listed than ``maximumComponents``.
+        case tooMany
 
         package var description: String {
             switch self {
@@ -21,9 +23,14 @@ package enum SignatureBase {
             case .unsupported(let name): "the component \(name) is not supported"
             case .repeated(let name): "the component \(name) is listed twice"
             case .unwritable(let name): "the value of the component \(name) cannot be signed as text"
+            case .tooMany: "more than \(maximumComponents) components are listed"
             }
         }
     }
+
+    /// The number of components that a signature may cover, because each of them costs work before the signature is
+    /// known to be right.
+    package static let maximumComponents = 64
 
     /// Returns the signature base.
     /// - Parameter input: the covered components, with the parameters of the signature.
@@ -32,10 +39,12 @@ package enum SignatureBase {
     ) throws(Problem) -> String {
         var lines: [String] = []
         var listed: Set<Listed> = []
+        var parsed: [String: [StructuredField.Entry]] = [:]
+        guard input.items.count <= maximumComponents else { throw .tooMany }
         for item in input.items {
             let (component, identifier) = try SignatureComponentID.read(item)
             guard listed.insert(Listed(component)).inserted else { throw .repeated(identifier) }
-            let value = try message.value(of: component, identifier)
+            let value = try message.value(of: component, identifier, &parsed)
             guard value.utf8.allSatisfy({ (0x20..<0x7F).contains($0) || $0 == 0x09 }) else {
                 throw .unwritable(identifier)
             }

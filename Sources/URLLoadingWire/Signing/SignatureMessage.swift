@@ -36,7 +36,11 @@ package struct SignatureMessage: Sendable {
         (own, answered) = (.response(status: status, headers), request)
     }
 
-    func value(of component: SignatureComponentID, _ identifier: String) throws(SignatureBase.Problem) -> String {
+    /// - Parameter parsed: the dictionaries that other components of the same base have parsed, by the names of their
+    ///   fields.
+    func value(
+        of component: SignatureComponentID, _ identifier: String, _ parsed: inout [String: [StructuredField.Entry]]
+    ) throws(SignatureBase.Problem) -> String {
         let request: Request?
         if component.has("req") {
             guard case .response = own, answered != nil else { throw .missing(identifier) }
@@ -47,7 +51,7 @@ package struct SignatureMessage: Sendable {
             request = nil
         }
         guard component.name.hasPrefix("@") else {
-            return try Self.field(component, in: request?.headers ?? ownHeaders, identifier)
+            return try Self.field(component, in: request?.headers ?? ownHeaders, identifier, &parsed)
         }
         if component.name == "@status", request == nil, case .response(let status, _) = own {
             guard component.parameters.isEmpty else { throw .unsupported(identifier) }
@@ -73,7 +77,8 @@ package struct SignatureMessage: Sendable {
     ]
 
     private static func field(
-        _ component: SignatureComponentID, in headers: Headers, _ identifier: String
+        _ component: SignatureComponentID, in headers: Headers, _ identifier: String,
+        _ parsed: inout [String: [StructuredField.Entry]]
     ) throws(SignatureBase.Problem) -> String {
         guard component.hasOnly(flags: ["sf", "bs"], strings: ["key"]) else { throw .unsupported(identifier) }
         let name = FieldName(component.name)
@@ -89,7 +94,10 @@ package struct SignatureMessage: Sendable {
         let text = lines.joined(separator: ", ")
         guard key != nil || component.has("sf") else { return text }
         guard dictionaries.contains(component.name) else { throw .unsupported(identifier) }
-        guard let entries = StructuredField.dictionary(text) else { throw .unwritable(identifier) }
+        // A field of the request may have the name of one of the response.
+        let place = component.has("req") ? "req \(component.name)" : component.name
+        guard let entries = parsed[place] ?? StructuredField.dictionary(text) else { throw .unwritable(identifier) }
+        parsed[place] = entries
         let strict: String?
         if let key {
             guard let entry = entries.first(where: { $0.key == key }) else { throw .missing(identifier) }

@@ -18,9 +18,7 @@ package enum PercentCoding {
     }
 
     /// Escapes all bytes but the unreserved ones (RFC 3986 §2.3).
-    package static func encode(_ bytes: some Sequence<UInt8>, keepingSlashes: Bool = false) -> String {
-        encode(bytes) { isUnreserved($0) || keepingSlashes && $0 == UInt8(ascii: "/") }
-    }
+    package static func encode(_ bytes: some Sequence<UInt8>) -> String { encode(bytes) { isUnreserved($0) } }
 
     /// Escapes all bytes that cannot stand in a path (RFC 3986 §3.3).
     package static func encodePath(_ bytes: some Sequence<UInt8>) -> String {

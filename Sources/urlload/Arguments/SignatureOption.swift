@@ -33,12 +33,17 @@ struct SignatureOption: Sendable, Hashable {
     func decisions(_ credentials: AWSCredentials?) -> Decisions {
         var decisions = Decisions()
         decisions.sign = Decision { request in
+            // The host of a redirect need not name a region.
+            guard !request.isForeign else { return .none }
             let host = request.url.host() ?? ""
             let place = try scope(of: host)
             let found = if let credentials { credentials } else { try await AWSCredentials.find() }
             var signer = AWSSigner(credentials: found, region: place.region, service: place.service)
             signer.names = names
-            // The body of a pipe has no digest before it is sent.
+            // The body of a pipe has no digest before it is sent: only TLS protects it.
+            guard !request.hasUnreadableBody || request.url.scheme?.lowercased() == "https" else {
+                throw OutputError(.usage, "--aws-sigv4 cannot sign the body of a pipe over http; use https, or a file")
+            }
             signer.payload = request.hasUnreadableBody ? .unsigned : .signed
             return try await signer.signature(of: request)
         }

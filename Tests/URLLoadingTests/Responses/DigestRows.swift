@@ -18,6 +18,8 @@ struct DigestRows {
     private static let sha512 =
         "sha-512=:YMAam51Jz/jOATT6/zvHrLVgOYTGFy1d6GJiOHTohq4yP+pgk4vf2aCsyRZOtw8MjkM7iw7yZ/WkppmM44T3qg==:"
     private static let wrong = "sha-256=:X48E9qOokqqrvdts8nOJRJN3OWDUoyWxBf7kbu9DBPE=:"
+    private static let wrong512 =
+        "sha-512=:mEWXIS7MaLRuGgxOBdODa3xqM1XdEvxoYhvlCFJ41QJgJc4GTsPp29l5oGX69wWdXymyU0rjJuahq4l5aGgfLQ==:"
 
     private static func digest(of bytes: some Sequence<UInt8>) throws -> BodyDigest {
         try BodyDigest("sha-256=\(Digest.hex(Array(bytes)))")
@@ -70,13 +72,15 @@ struct DigestRows {
         }
     }
 
-    @Test("of two fields with different values, both must be right; of two algorithms, the stronger")
+    @Test("of several digests in one or two fields, all must be right")
     func several() async throws {
         let rows: [(Headers, Bool)] = [
             (["Repr-Digest": Self.sha256, "Content-Digest": Self.wrong], false),
             (["Repr-Digest": Self.wrong, "Content-Digest": Self.sha256], false),
             (["Repr-Digest": Self.sha256, "Content-Digest": Self.sha512], true),
-            (["Repr-Digest": Self.wrong + ", " + Self.sha512], true),
+            (["Repr-Digest": Self.wrong + ", " + Self.sha512], false),
+            (["Content-Digest": Self.sha256 + ", " + Self.wrong512], false),
+            (["Content-Digest": Self.sha256 + ", " + Self.sha512], true),
         ]
         try await withHTTPTestServer { origin in
             for (headers, isRight) in rows {
@@ -279,14 +283,19 @@ struct DigestRows {
         }
     }
 
-    @Test("a resumed download is compared as a whole", arguments: ["expected", "stated", "wrong", "stated wrong"])
+    @Test(
+        "a resumed download is compared as a whole",
+        arguments: ["expected", "stated", "wrong", "stated wrong", "stated one wrong"])
     func resumed(_ kind: String) async throws {
         let folder = try TemporaryFolder()
         let right = Self.stated(DownloadRows.content)
         try await withHTTPTestServer { origin in
             origin.route("/file") { request in
                 var response = DownloadRows.answer(request, "\"one\"")
-                if kind.hasPrefix("stated") { response.headers[.reprDigest] = kind == "stated" ? right : Self.wrong }
+                let stated = [
+                    "stated": right, "stated wrong": Self.wrong, "stated one wrong": right + ", " + Self.wrong512,
+                ]
+                if let stated = stated[kind] { response.headers[.reprDigest] = stated }
                 return response
             }
             let token = try ResumeRows.hold(origin.url("/file"), in: folder)

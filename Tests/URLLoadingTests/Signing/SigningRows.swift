@@ -191,6 +191,30 @@ import URLLoadingWire
         }
     }
 
+    @Test("a new connection that its server closes while the signer works is replaced once, for GET") func slow()
+        async throws
+    {
+        let notary = Notary()
+        try await withHTTPTestServer { origin in
+            origin.route("/") { [weak origin] _ in
+                origin?.requests.count == 1 ? .raw([], then: .close) : .ok("in")
+            }
+            origin.route("/never") { _ in .raw([], then: .close) }
+            try await withSession(.ephemeral, decisions: notary.decisions) { session in
+                try await session.expect(origin.url(), "in")
+                #expect(notary.asked.value.map(\.cause) == [.first, .staleConnection])
+                await expectFailure(.connectionLost) {
+                    try await session.data(for: Request(url: origin.url("/never"), method: .post))
+                }
+                #expect(Self.proofs(origin.requests) == ["1", "2", "3"])
+            }
+            try await withSession(.ephemeral, decisions: notary.decisions) { session in
+                await expectFailure(.connectionLost) { try await session.data(from: origin.url("/never")) }
+                #expect(origin.requests.count == 5)
+            }
+        }
+    }
+
     @Test("a load's own decision precedes its session's; no signature changes nothing") func precedence() async throws {
         let (first, second) = (Notary(), Notary())
         try await withHTTPTestServer { origin in
@@ -244,7 +268,7 @@ import URLLoadingWire
 
     // MARK: Origins
 
-    @Test("another origin gets no signature of the first, and is signed for only if it is listed") func origins()
+    @Test("another origin gets no signature of the first, and is signed for only if all are listed") func origins()
         async throws
     {
         try await withHTTPTestServer { first in
@@ -265,14 +289,18 @@ import URLLoadingWire
                 #expect(
                     try await signed(AWSSigner(credentials: credentials, region: "r", service: "s").decision)
                         == [true, false, false])
-                let listed = [second.url().absoluteString]
-                #expect(
-                    try await signed(MessageSigner(key: Self.key, keyID: "k", origins: listed).decision)
-                        == [false, true, false])
-                #expect(
-                    try await signed(
-                        AWSSigner(region: "r", service: "s", origins: listed) { credentials }.decision)
-                        == [false, true, false])
+                // Listed is not enough after a redirect from an origin that is not: it has chosen what is asked for.
+                let both = [first, second].map { $0.url().absoluteString }
+                for (listed, isSigned) in [
+                    (both, [true, true, true]), ([both[1]], [false, false, false]), ([both[0]], [true, false, false]),
+                ] {
+                    #expect(
+                        try await signed(MessageSigner(key: Self.key, keyID: "k", origins: listed).decision) == isSigned
+                    )
+                    #expect(
+                        try await signed(
+                            AWSSigner(region: "r", service: "s", origins: listed) { credentials }.decision) == isSigned)
+                }
                 // A closure of the program is asked for each, and told.
                 let notary = Notary()
                 try await withSession(.ephemeral, decisions: notary.decisions) {
@@ -501,6 +529,51 @@ import URLLoadingWire
         }
     }
 
+    @Test("fields that a caller has signed with do not follow a redirect to another origin, nor digests a removed body")
+    func callersFields() async throws {
+        let own: [FieldName] = [.signature, .signatureInput, "X-Amz-Security-Token"]
+        let digests: [FieldName] = [.contentDigest, .reprDigest]
+        func has(_ request: HTTPTestServer.RecordedRequest?, _ names: [FieldName]) -> [Bool] {
+            names.map { request?.headers.contains($0) == true }
+        }
+        try await withHTTPTestServer { first in
+            try await withHTTPTestServer { second in
+                second.route("/") { _ in .ok("in") }
+                first.route("/there") { _ in .redirect(second.url().absoluteString, status: .temporaryRedirect) }
+                first.route("/here") { _ in .redirect("/", status: .temporaryRedirect) }
+                first.route("/see") { _ in .redirect("/", status: .seeOther) }
+                first.route("/") { _ in .ok("in") }
+                try await withSession(.ephemeral) { session in
+                    for path in ["/here", "/there", "/see"] {
+                        var request = Request(url: first.url(path), method: .put, body: .data(Data("x".utf8)))
+                        for name in own { request.headers[name] = "x" }
+                        for name in digests { request.headers[name] = "md5=:AA==:" }
+                        try await session.expect(request, "in")
+                        let last = path == "/there" ? second.requests.last : first.requests.last
+                        #expect(has(last, own) == own.map { _ in path != "/there" })
+                        #expect(has(last, digests) == digests.map { _ in path != "/see" })
+                    }
+                }
+            }
+        }
+    }
+
+    @Test("a server that a redirect has led to does not choose the place of an upload at the caller's") func uploads()
+        throws
+    {
+        let request = Request(url: try url("https://a.test/up"), method: .put)
+        let place = "https://a.test/other"
+        #expect(request.uploadPlace(place, from: try url("https://a.test/b"))?.absoluteString == place)
+        #expect(request.uploadPlace(place, from: try url("https://b.test/")) == nil)
+        let exchange = UploadExchange(creating: request, 0..<1)
+        for text in ["https://a.test/b", "https://b.test/c", "https://a.test/d"] {
+            exchange.note(
+                Redirect(
+                    response: Response(url: request.url), request: Request(url: try url(text), method: .put), count: 0))
+        }
+        #expect(exchange.url.absoluteString == "https://b.test/c")
+    }
+
     @Test("a server verifies what the signer signed", arguments: [false, true]) func verified(_ isHTTP2: Bool)
         async throws
     {
@@ -537,9 +610,8 @@ import URLLoadingWire
         }
     }
 
-    @Test("an upload that is signed chunk by chunk continues the signature of each sending") func streaming()
-        async throws
-    {
+    @Test("an upload that is signed chunk by chunk continues the signature of each sending", arguments: [3000, 20_000])
+    func streaming(_ piece: Int) async throws {
         let content = (0..<20_000).map { UInt8(truncatingIfNeeded: $0 &* 7) }
         let signer = AWSSigner(
             credentials: AWSCredentials(accessKey: "AK", secretKey: "s3cret"), region: "r", service: "s3")
@@ -551,8 +623,8 @@ import URLLoadingWire
                 Request(url: origin.url(), method: .put), length: Int64(content.count), chunkSize: 8192
             ) {
                 AsyncStream<[UInt8]> { sequence in
-                    for start in stride(from: 0, to: content.count, by: 3000) {
-                        sequence.yield(Array(content[start..<min(start + 3000, content.count)]))
+                    for start in stride(from: 0, to: content.count, by: piece) {
+                        sequence.yield(Array(content[start..<min(start + piece, content.count)]))
                     }
                     sequence.finish()
                 }
@@ -588,15 +660,49 @@ import URLLoadingWire
     }
 
     @Test("credentials of a profile, and what is missing") func profiles() async throws {
-        let file = FileManager.default.temporaryDirectory.appending(path: "urlloading-\(UUID())")
-        defer { try? FileManager.default.removeItem(at: file) }
-        try Data("[a]\naws_access_key_id=AK\naws_secret_access_key=s3cret\naws_session_token=t\n[b]\n".utf8)
-            .write(to: file)
+        let folder = try TemporaryFolder()
+        let file = folder.url("credentials")
+        let key = "aws_access_key_id=AK\naws_secret_access_key=s3cret\n"
+        let others = ["role_arn", "sso_session", "credential_process", "web_identity_token_file", "source_profile"]
+        try Data(
+            ("[a]\n\(key)aws_session_token=t\n[b]\n[default]\n\(key)"
+                + others.map { "[\($0)]\n\(key)\($0) = x\n" }.joined()).utf8
+        ).write(to: file)
         let found = try await AWSCredentials.profile("a", file: file)
         #expect(found == AWSCredentials(accessKey: "AK", secretKey: "s3cret", sessionToken: "t"))
-        for (name, place) in [("b", file), ("c", file), ("a", file.appending(path: "none"))] {
+        for (name, place) in [("b", file), ("c", file), ("a", file.appending(path: "none")), ("a", folder.url("."))] {
             await expectFailure(.noCredentials) { try await AWSCredentials.profile(name, file: place) }
         }
+        // A key beside a role would be another identity than the profile's.
+        for name in others {
+            let error = await failure(.noCredentials) { try await AWSCredentials.profile(name, file: file) }
+            #expect(error?.detail?.contains("has \(name), which is not supported") == true)
+        }
+        let large = folder.url("large")
+        try Data(repeating: UInt8(ascii: "\n"), count: 1 << 20 + 1).write(to: large)
+        await expectFailure(.noCredentials) { try await AWSCredentials.profile("a", file: large) }
+    }
+
+    @Test("credentials of the environment: half a key is refused, and an empty variable is none") func environment()
+        async throws
+    {
+        let folder = try TemporaryFolder()
+        try Data("[default]\naws_access_key_id=FILE\naws_secret_access_key=s3cret\n".utf8)
+            .write(to: folder.url("credentials"))
+        func find(_ values: [String: String]) async throws -> String {
+            var values = values
+            values["HOME"] = folder.url(".").path(percentEncoded: false)
+            values["AWS_SHARED_CREDENTIALS_FILE"] = "~/credentials"
+            return try await AWSCredentials.find(AWSEnvironment { [values] in values[$0] }).accessKey
+        }
+        #expect(try await find(["AWS_ACCESS_KEY_ID": "AK", "AWS_SECRET_ACCESS_KEY": "s3cret"]) == "AK")
+        #expect(try await find([:]) == "FILE")
+        #expect(
+            try await find(["AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_PROFILE": ""]) == "FILE")
+        for half in ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"] {
+            await expectFailure(.noCredentials, .local, .preparing, "\(half)") { try await find([half: "s3cret"]) }
+        }
+        #expect(AWSEnvironment { ["HOME": "/h", "AWS_SHARED_CREDENTIALS_FILE": ""][$0] }.file == "/h/.aws/credentials")
     }
 
     @Test("neither keys nor signatures are in descriptions") func secrets() async throws {

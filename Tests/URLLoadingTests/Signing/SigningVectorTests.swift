@@ -140,7 +140,7 @@ import URLLoadingWire
         try expect("is wrong") { $0[.contentDigest] = $0[.contentDigest]?.replacing("mEW", with: "MEW") }
         try expect("is wrong") { $0[.signature] = "sig-b24=:AAAA:" }
         try expect("is wrong") { $0[.signatureInput] = $0[.signatureInput]?.replacing("473", with: "472") }
-        try expect("sha-256 nor sha-512") { $0[.contentDigest] = "unknown=:AA==:" }
+        try expect("neither sha-256 nor sha-512") { $0[.contentDigest] = "unknown=:AA==:" }
         try expect("no component \"content-type\"") { $0[.contentType] = nil }
         try expect("has no value") { $0[.signature] = "other=:AAAA:" }
         try expect("malformed") { $0[.signature] = "sig-b24=:" }
@@ -155,6 +155,33 @@ import URLLoadingWire
         try expect("of the future", at: -61)
         try expect("another algorithm") { $0[.signatureInput] = ($0[.signatureInput] ?? "") + ";alg=\"ed25519\"" }
         try expect("expired") { $0[.signatureInput] = ($0[.signatureInput] ?? "") + ";expires=1618884472" }
+        // A time of another type is no missing one, and a covered member must be one that is compared.
+        for bad in ["expires=\"x\"", "expires=1618884999.5", "expires"] {
+            try expect("expires is not an integer") { $0[.signatureInput] = ($0[.signatureInput] ?? "") + ";\(bad)" }
+        }
+        try expect("created is not an integer") {
+            $0[.signatureInput] = $0[.signatureInput]?.replacing("=1618884473", with: "=\"1618884473\"")
+        }
+        for parameter in ["key=\"md5\"", "key=\"sha-256\""] {
+            try expect("neither sha-256 nor sha-512", try Self.verifier([.status])) {
+                $0[.contentDigest] = "md5=:AA==:, sha-256=:AA==:, \($0[.contentDigest] ?? "")"
+                $0[.signatureInput] = $0[.signatureInput]?.replacing(
+                    "\"content-digest\"", with: "\"content-digest\";\(parameter)")
+            }
+        }
+        try expect("neither sha-256 nor sha-512", try Self.verifier([.status])) {
+            $0[.reprDigest] = "md5=:AA==:"
+            $0[.signatureInput] = $0[.signatureInput]?.replacing("\"content-digest\"", with: "\"repr-digest\";sf")
+        }
+        let many = (0..<65).map { "\"f\($0)\"" }.joined(separator: " ")
+        try expect("more than 64", try Self.verifier([])) {
+            $0[.signatureInput] = "sig-b24=(\(many));created=1618884473;keyid=\"test-key-ecc-p256\""
+        }
+        // The ninth is not examined, though it is right.
+        try expect("has no value") {
+            let right = $0[.signatureInput] ?? ""
+            $0[.signatureInput] = (0..<8).map { "a\($0)=();keyid=\"test-key-ecc-p256\", " }.joined() + right
+        }
         var tagged = try Self.verifier()
         tagged.tag = "app"
         try expect("no signature is of a known key", tagged)
@@ -162,6 +189,40 @@ import URLLoadingWire
         let confused = MessageVerifier(
             keys: ["test-key-ecc-p256": .hmacSHA256(Self.p256Public.utf8)], covering: [.status])
         try expect("is wrong", confused)
+    }
+
+    @Test("durations without an end are no overflow") func durations() async throws {
+        var verifier = try Self.verifier()
+        for limit in [Duration.seconds(Int64.max), .seconds(Int64.max - 1)] {
+            (verifier.maximumAge, verifier.clockSkew) = (limit, limit)
+            for date in [Self.created, .distantPast, .distantFuture] {
+                #expect(throws: Never.self) { try verifier.verify(try Self.response(), at: date) }
+            }
+        }
+        verifier.maximumAge = .seconds(Int64.min)
+        #expect(throws: LoadError.self) { try verifier.verify(try Self.response(), at: Self.created) }
+        var signer = try MessageSigner(key: .hmacSHA256([1]), keyID: nil)
+        signer.lifetime = .seconds(Int64.max)
+        let input = try await signer.signature(of: Self.request()).headers[.signatureInput]
+        #expect(input?.contains(";expires=999999999999999") == true)
+        #expect(
+            [0, .infinity, -.infinity, .nan].map { Date(timeIntervalSince1970: $0).wholeSeconds }
+                == [0, 999_999_999_999_999, 0, 999_999_999_999_999])
+        for (length, chunk) in [(Int64.max, Int.max), (.max, 0), (.min, .min)] {
+            let upload = Self.storage.streaming(
+                Request(url: try url("https://a.test/"), method: .put), length: length, chunkSize: chunk
+            ) { AsyncStream<[UInt8]> { $0.finish() } }
+            #expect(
+                upload.request.headers["X-Amz-Decoded-Content-Length"] == (length > 0 ? "4611686018427387904" : "0"))
+        }
+    }
+
+    @Test("an empty secret neither signs nor verifies") func emptySecret() async throws {
+        let key = SigningKey.hmacSHA256([])
+        #expect(!key.canSign && key.description == "hmac-sha256 key" && key.key.sign([1]) == nil)
+        await expectFailure(.cannotSign) { try MessageSigner(key: key, keyID: nil) }
+        let code = try #require(MessageKey.hmac([], [1]))
+        #expect(!key.key.verifies(code, of: [1]) && MessageKey(secret: [0]).verifies(code, of: [1]))
     }
 
     @Test("what each kind of key signs, its public key verifies; the signature names what is asked for") func kinds()
@@ -216,6 +277,16 @@ import URLLoadingWire
         #expect(StructuredField.dictionary(twice.headers[.signatureInput] ?? "")?.map(\.key) == ["one", "two"])
         try expect(twice, isSignedWith: .hmacSHA256([2]))
         await expectFailure(.cannotSign) { try await first.signature(of: once) }
+        // The caller's own fields: a label of one field alone, and what is no dictionary.
+        for headers: Headers in [
+            [.signature: "one=:AA==:"], [.signatureInput: "one=()"], [.signatureInput: "("], [.signature: "two=:"],
+        ] {
+            let other = request.with(RequestSignature(headers: headers))
+            await expectFailure(.cannotSign, .local, .preparing, "\(headers)") { try await first.signature(of: other) }
+        }
+        await expectFailure(.cannotSign) {
+            try await first.signature(of: request.with(RequestSignature(headers: [.cookie: "a=1", .cookie: "b=2"])))
+        }
     }
 
     @Test("what cannot be signed is refused in words") func unsignable() async throws {
@@ -227,7 +298,7 @@ import URLLoadingWire
         await expectFailure(.wrongPassphrase) { try SigningKey(pem: Self.encrypted.utf8, passphrase: "wrong") }
         #expect(try SigningKey(pem: Self.encrypted.utf8, passphrase: "right").algorithm == .ed25519)
         for (label, components, keyID) in [
-            ("Sig", nil, "k"), ("a b", nil, "k"), ("", nil, "k"), ("sig", [.field("Absent")], "k"),
+            ("Sig", nil, "k"), ("a b", nil, "k"), (" sig", nil, "k"), ("", nil, "k"), ("sig", [.field("Absent")], "k"),
             ("sig", [.method, .method], "k"), ("sig", [.status], "k"), ("sig", nil, "k\n"), ("sig", nil, "ü"),
         ] as [(String, [SignatureComponent]?, String)] {
             var signer = try MessageSigner(key: .hmacSHA256([1]), keyID: keyID)

@@ -23,6 +23,15 @@ import Testing
         }
     }
 
+    @Test("The work for a dictionary or for parameters is that of their length", .timeLimit(.minutes(1)))
+    func length() {
+        let count = 200_000
+        let members = (0..<count).map { "k\($0)=\($0)" } + ["k0=7"]
+        let integers = StructuredField.integers(members.joined(separator: ","))
+        #expect(integers?.count == count && integers?["k0"] == 7 && integers?["k199999"] == 199_999)
+        #expect(StructuredField.dictionary("a;\(members.joined(separator: ";"))")?.first?.parameters.count == count)
+    }
+
     @Test("Booleans are parsed") func booleans() {
         #expect(
             StructuredField.boolean("?1") == true && StructuredField.boolean("?0") == false
@@ -89,5 +98,14 @@ import Testing
             #expect(StructuredField.byteSequences(bad) == nil, "\(bad)")
         }
         #expect(StructuredField.text([104, 105]) == ":aGk=:")
+    }
+}
+
+extension StructuredField.Entry {
+    fileprivate var parameters: [StructuredField.Parameter] {
+        switch member {
+        case .item(let item): item.parameters
+        case .list(let list): list.parameters
+        }
     }
 }

@@ -149,6 +149,22 @@ import Testing
         #expect(!problem.description.isEmpty)
     }
 
+    @Test("A base has up to 64 components, and fields of the same name in request and response are two") func most()
+        throws
+    {
+        let names = (0..<65).map { "\"f\($0)\"" }
+        let headers = Headers(names.map { (FieldName(String($0.dropFirst().dropLast())), "v") })
+        let many = SignatureMessage(.init(method: "GET", scheme: "http", authority: "a", target: "/", headers: headers))
+        #expect(try Self.base("(\(names.dropLast().joined(separator: " ")))", many).count == 65)
+        #expect(throws: SignatureBase.Problem.tooMany) { try Self.base("(\(names.joined(separator: " ")))", many) }
+        let request = SignatureMessage.Request(
+            method: "GET", scheme: "http", authority: "a", target: "/", headers: ["Priority": "u=1"])
+        let both = SignatureMessage(status: 200, ["Priority": "u=2, i"], answering: request)
+        #expect(
+            try Self.base("(\"priority\";key=\"u\" \"priority\";key=\"u\";req \"priority\";key=\"i\")", both)
+                .dropLast().map { $0.split(separator: " ").last } == ["2", "1", "?1"])
+    }
+
     @Test("A response may cover its request (section 2.4)") func response() throws {
         let message = SignatureMessage(status: 503, ["Content-Type": "text/plain"], answering: Self.request)
         #expect(
@@ -170,5 +186,12 @@ import Testing
 extension Headers {
     fileprivate mutating func appendRaw(name: String, value: [UInt8]) {
         Array(name.utf8).withUnsafeBytes { name in value.withUnsafeBytes { appendRaw(name: name, value: $0) } }
+    }
+}
+
+extension Headers {
+    fileprivate init(_ fields: [(FieldName, String)]) {
+        self.init()
+        for (name, value) in fields { append(name, value) }
     }
 }

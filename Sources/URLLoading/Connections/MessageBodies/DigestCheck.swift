@@ -6,49 +6,37 @@
 import URLLoadingIO
 import URLLoadingWire
 
-/// The running digests of one body. Used by one task at a time.
+/// The running digests of one body, one for each algorithm. Used by one task at a time.
 final class DigestCheck {
-    private struct Item: ~Copyable {
-        let wanted: BodyDigest
+    /// A digest that the body must have.
+    struct Wanted {
+        let digest: BodyDigest
         /// Names the field that states the digest; `nil` for the caller's.
-        let field: FieldName?
-        var running: DigestHash.Running
-
-        init(_ wanted: BodyDigest, _ field: FieldName?) {
-            (self.wanted, self.field) = (wanted, field)
-            running = DigestHash.Running(wanted.algorithm == .sha256 ? .sha256 : .sha512)
-        }
-    }
-    private var first: Item
-    private var second: Item?
-
-    /// The check of one digest; of two if a response states both of its content and of its representation.
-    init(_ wanted: BodyDigest, _ field: FieldName? = nil, and other: (BodyDigest, FieldName)? = nil) {
-        first = Item(wanted, field)
-        second = other.map { Item($0.0, $0.1) }
+        var field: FieldName?
     }
 
-    /// The fields that state digests.
-    private static let stating = FieldNameSet([.reprDigest, .contentDigest])
+    private let wanted: [Wanted]
+    private var sha256: DigestHash.Running?
+    private var sha512: DigestHash.Running?
 
-    /// Whether fields state digests, which those of almost no response do.
-    static func isStated(in headers: Headers) -> Bool { headers.contains(anyOf: stating) }
+    init(_ wanted: [Wanted]) {
+        self.wanted = wanted
+        if wanted.contains(where: { $0.digest.algorithm == .sha256 }) { sha256 = DigestHash.Running(.sha256) }
+        if wanted.contains(where: { $0.digest.algorithm == .sha512 }) { sha512 = DigestHash.Running(.sha512) }
+    }
 
     /// The check of the content of a response, by its own fields. `nil` if they state nothing about it: a part is
     /// covered by Content-Digest only, and a response without content by neither.
     static func ofContent(_ head: HTTP1ResponseHead, _ method: Method) -> DigestCheck? {
         guard method != .head, !head.status.forbidsContent else { return nil }
-        let content = BodyDigest(stated: .contentDigest, in: head.headers)
-        let whole = head.status == .partialContent ? nil : BodyDigest(stated: .reprDigest, in: head.headers)
-        guard let wanted = whole ?? content else { return nil }
-        guard whole != nil else { return DigestCheck(wanted, .contentDigest) }
-        // Both cover the same bytes; equal ones are computed once.
-        return DigestCheck(wanted, .reprDigest, and: content == whole ? nil : content.map { ($0, .contentDigest) })
+        let fields: [FieldName] = head.status == .partialContent ? [.contentDigest] : [.reprDigest, .contentDigest]
+        let wanted = fields.flatMap { Wanted.stated(by: $0, in: head.headers) }
+        return wanted.isEmpty ? nil : DigestCheck(wanted)
     }
 
     func update(_ bytes: UnsafeRawBufferPointer) {
-        first.running.update(bytes)
-        second?.running.update(bytes)
+        sha256?.update(bytes)
+        sha512?.update(bytes)
     }
 
     /// Notes the next piece of the body; compares at its end.
@@ -63,33 +51,25 @@ final class DigestCheck {
     /// Compares at the end of the body. Called once.
     /// - Throws: ``LoadError/Reason/digestMismatch``.
     func finish() throws(LoadError) {
-        try Self.compare(first.running.finishBytes(), first.wanted, first.field)
-        guard let field = second?.field, let wanted = second?.wanted else { return }
-        try Self.compare(second?.running.finishBytes(), wanted, field)
+        let short = sha256?.finishBytes()
+        let long = sha512?.finishBytes()
+        for wanted in wanted { try Self.compare(wanted.digest.algorithm == .sha256 ? short : long, wanted) }
     }
 
-    private static func compare(_ found: [UInt8]?, _ wanted: BodyDigest, _ field: FieldName?) throws(LoadError) {
-        guard found != wanted.bytes else { return }
+    private static func compare(_ found: [UInt8]?, _ wanted: Wanted) throws(LoadError) {
+        guard found != wanted.digest.bytes else { return }
         let digits = found.map { DigestHash.hexDigits(of: $0) } ?? "not available"
         throw LoadError(
             .digestMismatch, phase: .receiving, party: .remote,
-            detail: "\(wanted.algorithm.rawValue) of the body is \(digits), but "
-                + (field.map { "\($0) says" } ?? "expected was") + " \(DigestHash.hexDigits(of: wanted.bytes))")
+            detail: "\(wanted.digest.algorithm.rawValue) of the body is \(digits), but "
+                + (wanted.field.map { "\($0) says" } ?? "expected was")
+                + " \(DigestHash.hexDigits(of: wanted.digest.bytes))")
     }
 }
 
-extension BodyDigest {
-    /// The strongest digest that a field states. A field that breaks the grammar, other algorithms, and values of a
-    /// wrong length state nothing (RFC 9530 §2: a recipient may ignore any).
-    init?(stated field: FieldName, in headers: Headers) {
-        guard let text = headers[field], let stated = StructuredField.byteSequences(text) else { return nil }
-        for algorithm in [Algorithm.sha512, .sha256] {
-            guard let bytes = stated[algorithm.rawValue], bytes.count == algorithm.size,
-                let digest = try? BodyDigest(algorithm, bytes: bytes)
-            else { continue }
-            self = digest
-            return
-        }
-        return nil
+extension DigestCheck.Wanted {
+    /// All digests that a field states.
+    static func stated(by field: FieldName, in headers: Headers) -> [DigestCheck.Wanted] {
+        BodyDigest.stated(by: field, in: headers).map { DigestCheck.Wanted(digest: $0, field: field) }
     }
 }

@@ -14,7 +14,13 @@ extension OutgoingBody {
         defer { buffer.deallocate() }
         for part in parts {
             switch part {
-            case .data(let data): data.withUnsafeBytes { running.update($0) }
+            case .data(let data):
+                for start in stride(from: 0, to: data.count, by: dataPiece) {
+                    guard token.stopReason == nil else { return nil }
+                    data.withUnsafeBytes {
+                        running.update(UnsafeRawBufferPointer(rebasing: $0[start..<min(start + dataPiece, $0.count)]))
+                    }
+                }
             case .file(let reader, var range):
                 while !range.isEmpty {
                     let room = UnsafeMutableRawBufferPointer(
@@ -29,6 +35,9 @@ extension OutgoingBody {
         }
         return running.finish()
     }
+
+    /// How much of the bytes in memory is hashed between two looks at the token.
+    private static let dataPiece = 4 << 20
 
     /// Returns the hash of a sequence that `make` creates for it; nil if the sequence fails or the load is stopped.
     static func hash(of make: @escaping @Sendable () -> AnyChunkIterator, _ kind: DigestHash, _ load: LoadHandle) async

@@ -49,7 +49,14 @@ extension CacheFetch {
         asked.purpose = .refresh
         // If the first load asks no cache decision, the refresh asks none either.
         let consumer: BodyConsumer = load.cacheDecision == nil ? .file : .reader
-        let refresh = LoadContext(load.core, asked.request, nil, consumer: consumer)
+        // Unsigned, the refresh would be another user's request.
+        var decisions: Decisions?
+        if let own = load.decisions, own.signs {
+            var signing = Decisions()
+            signing.sign = own.sign
+            decisions = signing
+        }
+        let refresh = LoadContext(load.core, asked.request, decisions, consumer: consumer)
         refresh.handle.startClock()
         guard load.core.registry.enter(refresh.handle) else { return cache.endRefresh(key) }
         Task(executorPreference: LoopPreference.current, priority: .utility) { [cache, key, asked] in

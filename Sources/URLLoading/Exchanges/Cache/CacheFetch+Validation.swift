@@ -96,7 +96,8 @@ extension CacheFetch {
     // MARK: Partial responses (RFC 9111 §3.4)
 
     func complete(_ stored: StoredResponse, _ shared: SharedFetch?) async throws(LoadError) -> any Exchange {
-        guard let tag = stored.strongTag, let body = try await open(stored), body.length > 0 else {
+        guard let tag = stored.strongTag, stored.mayBeCompleted, let body = try await open(stored), body.length > 0
+        else {
             return try await load(hop, shared)
         }
         var asked = hop

@@ -278,6 +278,8 @@ struct CacheFetch: Sendable {
         // RFC 9110 §15.3.7.
         headers[.contentRange] = "\(ContentRange.part(part, of: body.length))"
         headers[.contentLength] = "\(part.count)"
+        // RFC 9530 §2: it is the digest of the whole content.
+        headers.remove(.contentDigest)
         let head = HTTPHead(
             status: .partialContent, version: stored.version, headers: headers, tolerated: violations)
         return exchange(head, body, part)

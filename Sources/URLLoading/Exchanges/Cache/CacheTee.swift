@@ -197,7 +197,7 @@ final class CacheTee: Exchange, @unchecked Sendable {
     /// RFC 9111 §3.3: only the beginning of a response with a strong tag and a known length can be completed.
     private var isResumable: Bool {
         guard storing.stored.status == .ok, !storing.stored.isDecoded, storing.stored.strongTag != nil,
-            !storing.stored.headers.contains(.contentEncoding)
+            storing.stored.mayBeCompleted
         else { return false }
         if case .beginning = storing.stored.extent { return true }
         return inner.expectedLength.map { count < $0 } ?? false

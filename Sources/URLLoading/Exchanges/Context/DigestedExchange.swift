@@ -26,7 +26,7 @@ final class DigestedExchange: Exchange, @unchecked Sendable {
     init(_ inner: any Exchange, _ digest: BodyDigest, forget: @escaping @Sendable () -> Void) throws(LoadError) {
         do throws(LoadError) { try inner.response.requireSuccess() } catch { throw inner.failed(error) }
         (self.inner, self.forget) = (inner, forget)
-        check = DigestCheck(digest)
+        check = DigestCheck([.init(digest: digest)])
     }
 
     var load: LoadContext? { inner.load }

@@ -11,8 +11,11 @@ struct Hop: Sendable {
     var purpose = RequestPurpose.plain
     /// The number of redirects that led to it.
     var followed = 0
+    /// The origins that redirects have left, the caller's first; nil for one that is not of http or https. Empty as
+    /// long as the request goes to the caller's origin.
+    var left: [Origin?] = []
     /// True once a redirect has left the caller's origin: fields and credentials meant for that origin are not sent.
-    var isForeign = false
+    var isForeign: Bool { !left.isEmpty }
     /// Called with each bearer token that is renewed for this request; nil unless a handler asks for it.
     var renewals: (@Sendable (TokenRenewal) -> Void)?
     /// Returns all fields of a repeated request, made anew; nil unless a handler asks for it.
@@ -20,9 +23,15 @@ struct Hop: Sendable {
 
     /// The hop that a redirect leads to.
     func next(_ request: Request) -> Hop {
-        Hop(
-            request: request, purpose: purpose, followed: followed + 1,
-            isForeign: isForeign || !request.goes(where: self.request))
+        var next = Hop(request: self.request, purpose: purpose, followed: followed + 1, left: left)
+        next.lead(to: request)
+        return next
+    }
+
+    /// Replaces the request, and notes the origin that it leaves.
+    mutating func lead(to next: Request) {
+        if !next.goes(where: request) { left.append(request.origin) }
+        request = next
     }
 }
 

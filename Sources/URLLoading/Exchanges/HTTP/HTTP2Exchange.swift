@@ -65,7 +65,8 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
     deinit { release() }
 
     var failedStale: Bool {
-        wasUsed && !received.hasBegun && owner.stopReason == nil && received.failure?.isLostConnection == true
+        (wasUsed || owner.signs) && !received.hasBegun && owner.stopReason == nil
+            && received.failure?.isLostConnection == true
     }
     var refusal: RetryPlan.Refusal? {
         guard owner.stopReason == nil, received.failure?.isUnprocessed == true else { return nil }
@@ -172,7 +173,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
             try body.decode(answer.headers, owner.core.configuration.limits)
         }
         if !isDecoding { expectedLength = length(of: answer, request.request.method) }
-        if DigestCheck.isStated(in: answer.headers) {
+        if BodyDigest.areStated(in: answer.headers) {
             body.check(DigestCheck.ofContent(answer, request.request.method))
         }
         head = HTTPHead(answer)

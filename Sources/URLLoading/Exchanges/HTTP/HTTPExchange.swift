@@ -43,9 +43,9 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
     deinit { release() }
 
     /// True if the request failed because the peer had closed an idle connection before it was used (a stale
-    /// connection).
+    /// connection). A new connection is idle while a signer works.
     var failedStale: Bool {
-        connection.state.exchanges > 1 && !connection.state.hasReceived && owner.stopReason == nil
+        (connection.state.exchanges > 1 || owner.signs) && !connection.state.hasReceived && owner.stopReason == nil
     }
 
     var forwarder: Proxy? { connection.forwarder }
@@ -126,7 +126,7 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
             try body.decode(head.headers, owner.core.configuration.limits)
         }
         if !isDecoding { expectedLength = connection.expectedLength }
-        if DigestCheck.isStated(in: head.headers) { body.check(DigestCheck.ofContent(head, request.request.method)) }
+        if BodyDigest.areStated(in: head.headers) { body.check(DigestCheck.ofContent(head, request.request.method)) }
         if let proof = connection.proxyProof, head.status != .proxyAuthenticationRequired,
             try !proof.process(head.headers)
         {

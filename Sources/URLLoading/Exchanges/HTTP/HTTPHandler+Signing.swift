@@ -33,7 +33,7 @@ extension HTTPHandler {
             let line = request.signedLine(isTunnel: request.webSocket != nil && exchange.isShared)
             let question = SigningRequest(
                 line, headers: request.signedFields, cause: cause ?? (hop.followed > 0 ? .redirect : .first),
-                isForeign: hop.isForeign, body: body(of: request, load), date: load.wallTime)
+                left: hop.left, body: body(of: request, load), date: load.wallTime)
             try request.add(try await load.ask(decision, question))
         } catch {
             throw ofSigner(error)
@@ -70,13 +70,14 @@ extension HTTPHandler {
             guard let load, load.stopReason == nil else {
                 throw LoadError(load?.stopReason ?? .cancelled, phase: .preparing)
             }
+            let parts: [OutgoingBody.Part]
             switch body {
-            case .data(let data): return kind.hex(Array(data))
-            case .parts(let parts):
-                return await BlockingThreads.files.call(load.handle) { OutgoingBody.hash(of: parts, kind, load.handle) }
-                    ?? nil
+            case .data(let data): parts = [.data(data)]
+            case .parts(let several): parts = several
             case .stream: return nil
             }
+            return await BlockingThreads.files.call(load.handle) { OutgoingBody.hash(of: parts, kind, load.handle) }
+                ?? nil
         }
     }
 }

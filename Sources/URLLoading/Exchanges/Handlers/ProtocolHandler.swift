@@ -152,8 +152,7 @@ public struct ProtocolClient: Sendable {
     /// Returns a hop with the handler's request in place of the caller's.
     func hop(for request: Request) -> Hop {
         var hop = hop
-        hop.isForeign = hop.isForeign || !request.goes(where: hop.request)
-        hop.request = request
+        hop.lead(to: request)
         return hop
     }
 

@@ -10,7 +10,7 @@ import URLLoadingWire
 final class DownloadDigests: @unchecked Sendable {
     // Unchecked: the calls of one download follow each other.
     private var check: DigestCheck
-    private let wanted: (BodyDigest, FieldName?)
+    private let wanted: [DigestCheck.Wanted]
     private var offset: Int64 = 0
 
     /// - Parameters:
@@ -18,13 +18,17 @@ final class DownloadDigests: @unchecked Sendable {
     ///   - head: the response to a request for a part, or of which a part is read: the digest of its representation
     ///     covers the whole file, so it cannot be checked with the content of the response.
     init?(_ expected: BodyDigest?, part head: HTTPHead?) {
-        let field: FieldName = head?.headers.contains(.reprDigest) == true ? .reprDigest : .contentDigest
-        // The content of a 200 is the representation.
-        let isWhole = field == .reprDigest || head?.status == .ok
-        let stated = isWhole ? head.flatMap { BodyDigest(stated: field, in: $0.headers) } : nil
-        guard let digest = expected ?? stated else { return nil }
-        wanted = (digest, expected == nil ? field : nil)
-        check = DigestCheck(digest, wanted.1)
+        if let expected {
+            wanted = [.init(digest: expected)]
+        } else if let head {
+            // The content of a 200 is the representation.
+            let fields: [FieldName] = head.status == .ok ? [.reprDigest, .contentDigest] : [.reprDigest]
+            wanted = fields.flatMap { DigestCheck.Wanted.stated(by: $0, in: head.headers) }
+        } else {
+            return nil
+        }
+        guard !wanted.isEmpty else { return nil }
+        check = DigestCheck(wanted)
     }
 
     /// Notes bytes that were written.
@@ -39,7 +43,7 @@ final class DownloadDigests: @unchecked Sendable {
     ///   was stopped meanwhile.
     func finish(_ file: FileWriter, size: Int64, _ control: StopToken) throws(LoadError) {
         if offset != size {
-            check = DigestCheck(wanted.0, wanted.1)
+            check = DigestCheck(wanted)
             offset = 0
         }
         while offset < size {

@@ -161,7 +161,7 @@ struct Load: Sendable {
         guard case .resumableUpload(let steps) = purpose else { return nil }
         do throws(LoadError) {
             let next = try steps.next(after: exchange.head, to: hop.request)
-            return next.map { Hop(request: $0, purpose: purpose) }
+            return next.map { Hop(request: $0, purpose: purpose, left: hop.left) }
         } catch {
             throw exchange.failed(error).at(hop.request.url)
         }

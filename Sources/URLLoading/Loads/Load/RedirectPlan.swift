@@ -111,6 +111,7 @@ enum RedirectPlan {
 
     private static let contentFields: [FieldName] = [
         .contentType, .contentLength, .contentEncoding, "Content-Language", "Content-Location", "Content-MD5", "Digest",
+        .contentDigest, .reprDigest,
         "Last-Modified", .transferEncoding, .trailer, .expect,
     ]
 

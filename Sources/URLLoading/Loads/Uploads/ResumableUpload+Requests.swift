@@ -13,7 +13,7 @@ final class UploadExchange {
     let request: Request
     /// The range of the source that the request carries.
     let range: Range<Int64>
-    /// The URL of the response: after redirects, the final one.
+    /// The URL of the response: after redirects, the final one, or the first at another server.
     private(set) var url: URL
     /// True if the response answers the whole upload, whatever its fields.
     private(set) var isAnswered = false
@@ -31,7 +31,7 @@ final class UploadExchange {
     convenience init(appending request: Request, _ range: Range<Int64>) { self.init(.addition, request, range) }
 
     func note(_ redirect: Redirect) {
-        url = redirect.request.url
+        if Request(url: url).goes(where: request) { url = redirect.request.url }
         // 303 (See Other) leads from the upload to its result.
         if redirect.request.method != request.method { isAnswered = true }
     }
@@ -100,9 +100,11 @@ extension Decision where Question == Redirect, Answer == RedirectDecision {
 extension Request {
     /// Returns the upload resource that a Location names; `nil` if it must not be used, so that the upload continues as
     /// a plain one.
-    /// - Parameter url: the URL of the answered request.
+    /// - Parameter url: the URL of the answered request. A server that a redirect has led to does not choose a place at
+    ///   the caller's, where the next requests go with the caller's credentials.
     func uploadPlace(_ location: String, from url: URL) -> URL? {
-        guard let base = try? URIReference(url.absoluteString), let reference = try? URIReference(location),
+        guard Request(url: url).goes(where: self), let base = try? URIReference(url.absoluteString),
+            let reference = try? URIReference(location),
             let resolved = try? base.resolve(reference), resolved.userinfo == nil,
             let place = URL(string: String(resolved.absoluteString.prefix { $0 != "#" })),
             Request(url: place).goes(where: self)

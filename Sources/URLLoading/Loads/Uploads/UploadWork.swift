@@ -117,7 +117,10 @@ package final class UploadWork: UploadSteps, Sendable {
 
     // MARK: Events of a request
 
-    func note(_ redirect: Redirect) { state.withLock { $0.url = redirect.request.url } }
+    /// The URL after a redirect to another server stays the one there.
+    func note(_ redirect: Redirect) {
+        state.withLock { if Request(url: $0.url).goes(where: request) { $0.url = redirect.request.url } }
+    }
 
     func note(_ head: HTTPHead) {
         guard let answer = UploadAnswer(interim: head) else { return }

@@ -106,7 +106,9 @@ final class DefaultFields: Sendable {
 
 extension FieldName {
     /// Fields with credentials for one server, and its name: they must not be sent to another.
-    static let personal: [FieldName] = [.authorization, .cookie, .proxyAuthorization, .host]
+    static let personal: [FieldName] = [
+        .authorization, .cookie, .proxyAuthorization, .host, .signature, .signatureInput, "X-Amz-Security-Token",
+    ]
 }
 
 extension Headers {

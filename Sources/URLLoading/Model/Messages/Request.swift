@@ -267,6 +267,9 @@ public struct Request: Sendable {
     /// Whether the URL names a server of http or https.
     var hasDestination: Bool { if case .success = storage.destination { true } else { false } }
 
+    /// The origin of a request of http or https; nil for others.
+    var origin: Origin? { if case .success(let destination) = destination { destination.target.origin } else { nil } }
+
     /// Returns whether both requests have the same origin.
     func goes(where other: Request) -> Bool {
         guard case .success(let own) = destination, case .success(let its) = other.destination else {

@@ -67,6 +67,24 @@ public struct BodyDigest: Sendable, Hashable, CustomStringConvertible {
     public var description: String { "\(algorithm.rawValue)=\(DigestHash.hexDigits(of: bytes))" }
 }
 
+extension BodyDigest {
+    /// The fields that state digests (RFC 9530).
+    private static let stating = FieldNameSet([.reprDigest, .contentDigest])
+
+    /// Whether fields state digests, which those of almost no response do.
+    static func areStated(in headers: Headers) -> Bool { headers.contains(anyOf: stating) }
+
+    /// All digests that a field states. A field that breaks the grammar, other algorithms, and values of a wrong length
+    /// state nothing (RFC 9530 §2: a recipient may ignore any). None is preferred to another, because a signature may
+    /// cover only one of them (RFC 9421 §2.1.2).
+    static func stated(by field: FieldName, in headers: Headers) -> [BodyDigest] {
+        guard let text = headers[field], let stated = StructuredField.byteSequences(text) else { return [] }
+        return Algorithm.allCases.compactMap { algorithm in
+            stated[algorithm.rawValue].flatMap { try? BodyDigest(algorithm, bytes: $0) }
+        }
+    }
+}
+
 extension Request {
     /// A digest that the body of the response must have, as it is delivered: after its content coding was decoded.
     /// `nil`, the default: none but those that the server states.

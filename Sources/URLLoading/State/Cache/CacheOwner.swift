@@ -155,6 +155,18 @@ extension CacheQuery {
         return owner == identity || isMark(owner) ? nil : Varying.identity
     }
 
+    /// Returns the first field that a signature may add to this request, and by which a response to a request without a
+    /// signature varies; nil if none. The field is added after the lookup, so the request alone does not show it.
+    func signedField(in stored: StoredResponse) -> String? {
+        guard (stored.varying[Varying.identity] ?? nil) == identity, case .names(let names)? = VaryField(stored.headers)
+        else { return nil }
+        return names.first {
+            [Varying.identity, "signature", "signature-input"].contains($0)
+                && !($0 == Varying.identity && identity != nil)
+                || $0.hasPrefix("x-amz-")
+        }
+    }
+
     /// Whether the response was obtained with the login, certificate or signer that this request will use.
     private func isMark(_ owner: String?) -> Bool {
         guard let owner, owner.hasPrefix(CacheOwner.prefix) else { return false }

@@ -91,8 +91,7 @@ extension StoredResponse {
     fileprivate mutating func becomeBeginning() -> Bool {
         guard headers.count(of: .contentRange) == 1, let text = headers[.contentRange],
             case .part(let range, let whole?)? = ContentRange(text), range.lowerBound == 0, strongTag != nil,
-            !isDecoded,
-            !headers.contains(.contentEncoding)
+            !isDecoded, mayBeCompleted
         else { return false }
         status = .ok
         headers.remove(.contentRange)
@@ -100,6 +99,11 @@ extension StoredResponse {
         extent = .beginning(0, of: whole)
         return true
     }
+
+    /// Whether the fields permit the completion of a stored beginning. A digest covers the whole, and is compared with
+    /// the body of one exchange only: a beginning that was stored before its digest could be compared proves nothing
+    /// about the rest, nor the rest about the beginning.
+    var mayBeCompleted: Bool { !headers.contains(.contentEncoding) && !BodyDigest.areStated(in: headers) }
 
     /// Whether a 304 can refer to this response (§4.3.4): it names the same validator, or none.
     func canBeUpdated(by head: HTTPHead) -> Bool {
@@ -113,7 +117,8 @@ extension StoredResponse {
     }
 
     /// Returns the response with the fields of a newer answer about the same state (§3.2), except those that describe
-    /// the stored bytes.
+    /// the stored bytes, or that prove something about the message they came in (RFC 9530 §2, RFC 9421): in another
+    /// head they would seem to prove the stored bytes, with which they were never compared.
     /// - Parameter source: where the newer answer came from; the updated fields have both sources.
     func updated(
         by head: HTTPHead, from source: AnswerSource, requestTime: Double, responseTime: Double
@@ -138,7 +143,10 @@ extension StoredResponse {
         return updated
     }
 
-    private static let ofBody: [FieldName] = [.contentLength, .contentEncoding, .contentRange, .transferEncoding]
+    private static let ofBody: [FieldName] = [
+        .contentLength, .contentEncoding, .contentRange, .transferEncoding, .contentDigest, .reprDigest, .signature,
+        .signatureInput,
+    ]
 }
 
 extension Headers {

@@ -43,6 +43,7 @@ enum Varying {
     static func mismatch(_ stored: StoredResponse, _ query: CacheQuery) -> String? {
         let kept = stored.varying
         if let name = query.differingMark(from: kept) { return name }
+        if query.user?.signerMark != nil, let name = query.signedField(in: stored) { return name }
         // A request with its own Accept-Encoding gets undecoded bytes; all other requests get decoded ones.
         if !query.isPartial, stored.knownRules.isDecodable, stored.isDecoded != query.decodes {
             return "accept-encoding"

@@ -117,6 +117,10 @@ public struct Decisions: Sendable {
     /// ```swift
     /// decisions.sign = try MessageSigner(key: key, keyID: "client-7").decision
     /// ```
+    /// The cache serves responses to signed requests to loads with the same decision, whatever it signs with: set
+    /// another decision for another user. A stale response that is refreshed in the background is refreshed with it,
+    /// when the load may have ended.
+    ///
     /// A connection is held for the request meanwhile. After a signature with an Authorization field, a 401 is the
     /// result, because no other credential can stand beside it. A request that NTLM or Negotiate authenticates cannot
     /// be signed, and neither can a transfer of a background session, whose agent has no keys.

@@ -36,6 +36,8 @@ public struct SigningRequest: Sendable, CustomStringConvertible, CustomDebugStri
     /// Whether a redirect has led away from the origin of the caller's request, and for good: it stays true if another
     /// redirect leads back.
     public let isForeign: Bool
+    /// The origins that redirects have left (`Hop.left`).
+    let left: [Origin?]
     /// The time of day, by the clock of the session.
     public let date: Date
     /// The length of the body in bytes; 0 without a body, `nil` if it is not known.
@@ -56,13 +58,13 @@ public struct SigningRequest: Sendable, CustomStringConvertible, CustomDebugStri
     }
 
     init(
-        _ line: Line, headers: Headers, cause: BodyProviderContext.Cause = .first, isForeign: Bool = false,
+        _ line: Line, headers: Headers, cause: BodyProviderContext.Cause = .first, left: [Origin?] = [],
         body: Body = .none, date: Date
     ) {
         (method, url, authority, target) = (line.method, line.url, line.authority, line.target)
         self.headers = headers
         self.cause = cause
-        self.isForeign = isForeign
+        (self.left, isForeign) = (left, !left.isEmpty)
         self.body = body
         self.date = date
     }
@@ -97,7 +99,7 @@ public struct SigningRequest: Sendable, CustomStringConvertible, CustomDebugStri
         for field in signature.headers { headers.append(field.name, field.value) }
         let line = Line(
             method: method, url: url, authority: authority, target: QueryItems.append(signature.queryItems, to: target))
-        return SigningRequest(line, headers: headers, cause: cause, isForeign: isForeign, body: body, date: date)
+        return SigningRequest(line, headers: headers, cause: cause, left: left, body: body, date: date)
     }
 
     /// Method and URL, without userinfo and query: `POST https://example.org/a`.

@@ -31,28 +31,46 @@ public struct AWSCredentials: Sendable, Hashable, CustomStringConvertible, Custo
 
     /// The credentials of the environment: `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY` and `AWS_SESSION_TOKEN`; `nil`
     /// unless the first two are set.
-    public static var environment: AWSCredentials? {
-        func value(_ name: String) -> String? { Environment.value(name).flatMap { $0.isEmpty ? nil : $0 } }
-        guard let key = value("AWS_ACCESS_KEY_ID"), let secret = value("AWS_SECRET_ACCESS_KEY") else { return nil }
-        return AWSCredentials(accessKey: key, secretKey: secret, sessionToken: value("AWS_SESSION_TOKEN"))
+    public static var environment: AWSCredentials? { try? AWSCredentials(of: AWSEnvironment()) }
+
+    /// The credentials of variables; nil without any.
+    /// - Throws: ``LoadError/Reason/noCredentials`` for half a key: another one would be another identity.
+    init?(of environment: AWSEnvironment) throws(LoadError) {
+        let (key, secret) = (environment["AWS_ACCESS_KEY_ID"], environment["AWS_SECRET_ACCESS_KEY"])
+        guard key != nil || secret != nil else { return nil }
+        guard let key, let secret else {
+            let missing = key == nil ? "AWS_ACCESS_KEY_ID" : "AWS_SECRET_ACCESS_KEY"
+            throw .noCredentials("the environment has half a key: \(missing) is not set")
+        }
+        self.init(accessKey: key, secretKey: secret, sessionToken: environment["AWS_SESSION_TOKEN"])
     }
 
     /// Loads the credentials of a profile.
     /// - Parameters:
     ///   - name: the profile; `nil` for the one that `AWS_PROFILE` names, or `default`.
-    ///   - file: a `file` URL; `nil` for the file that `AWS_SHARED_CREDENTIALS_FILE` names, or `~/.aws/credentials`.
-    /// - Throws: ``LoadError/Reason/noCredentials`` if there is no such profile, or no key in it.
+    ///   - file: a `file` URL, of at most 1 MiB; `nil` for the file that `AWS_SHARED_CREDENTIALS_FILE` names, or
+    ///     `~/.aws/credentials`.
+    /// - Throws: ``LoadError/Reason/noCredentials`` if there is no such profile, or no key in it, or if it has other
+    ///   credentials than a key: a role, single sign-on, a process.
     @concurrent public static func profile(
         _ name: String? = nil, file: URL? = nil
     ) async throws(LoadError) -> AWSCredentials {
-        let path =
-            file?.path(percentEncoded: false) ?? Environment.value("AWS_SHARED_CREDENTIALS_FILE") ?? Self.standard
-        let name = name ?? Environment.value("AWS_PROFILE") ?? "default"
-        guard let text = try? Data(contentsOf: URL(filePath: path)), text.count <= largestFile else {
-            throw .noCredentials("\(path) cannot be read")
-        }
-        let profiles = AWSProfileFile(String(decoding: text, as: UTF8.self))
+        try await profile(name, file: file, AWSEnvironment())
+    }
+
+    @concurrent static func profile(
+        _ name: String?, file: URL?, _ environment: AWSEnvironment
+    ) async throws(LoadError) -> AWSCredentials {
+        let path = file?.path(percentEncoded: false) ?? environment.file
+        let name = name ?? environment["AWS_PROFILE"] ?? "default"
+        let text = await BlockingThreads.files.call(.never) { read(path) } ?? nil
+        guard let text else { throw .noCredentials("\(path) cannot be read") }
+        let profiles = AWSProfileFile(text)
         guard profiles.contains(name) else { throw .noCredentials("\(path) has no profile \(name)") }
+        // Its key would be another identity than the one that the profile means.
+        if let other = profiles.settings(of: name).first(where: isOfOtherSource) {
+            throw .noCredentials("the profile \(name) in \(path) has \(other), which is not supported")
+        }
         guard let key = profiles.value("aws_access_key_id", of: name),
             let secret = profiles.value("aws_secret_access_key", of: name)
         else { throw .noCredentials("the profile \(name) in \(path) has no key") }
@@ -60,16 +78,33 @@ public struct AWSCredentials: Sendable, Hashable, CustomStringConvertible, Custo
             accessKey: key, secretKey: secret, sessionToken: profiles.value("aws_session_token", of: name))
     }
 
-    /// Returns the credentials of the ``environment``, or else those of a ``profile(_:file:)``. Roles, single sign-on,
-    /// processes and the metadata of an instance are not asked: give ``AWSSigner`` a closure for those.
-    /// - Throws: ``LoadError/Reason/noCredentials``.
-    @concurrent public static func find() async throws(LoadError) -> AWSCredentials {
-        if let environment { return environment }
-        return try await profile()
+    /// Whether a setting says that the credentials come from elsewhere.
+    private static func isOfOtherSource(_ setting: String) -> Bool {
+        ["role_arn", "source_profile", "credential_source", "web_identity_token_file", "credential_process"]
+            .contains(setting) || setting.hasPrefix("sso_")
     }
 
-    private static let largestFile = 1 << 20
-    private static var standard: String { (Environment.value("HOME") ?? "") + "/.aws/credentials" }
+    /// Returns the text of a regular file; nil if it is too large or cannot be read. Blocks.
+    private static func read(_ path: String) -> String? {
+        guard let reader = try? FileReader(path: path), reader.kind == .file, reader.size <= largestFile,
+            let data = try? Data(contentsOf: URL(filePath: path))
+        else { return nil }
+        return String(decoding: data, as: UTF8.self)
+    }
+
+    /// Returns the credentials of the ``environment``, or else those of a ``profile(_:file:)``. Roles, single sign-on,
+    /// processes and the metadata of an instance are not asked: give ``AWSSigner`` a closure for those.
+    /// - Throws: ``LoadError/Reason/noCredentials``, also if the environment has half a key.
+    @concurrent public static func find() async throws(LoadError) -> AWSCredentials {
+        try await find(AWSEnvironment())
+    }
+
+    @concurrent static func find(_ environment: AWSEnvironment) async throws(LoadError) -> AWSCredentials {
+        if let found = try AWSCredentials(of: environment) { return found }
+        return try await profile(nil, file: nil, environment)
+    }
+
+    private static let largestFile: Int64 = 1 << 20
 
     /// `access key AKIDEXAMPLE`.
     public var description: String { "access key \(accessKey)" }
@@ -85,5 +120,19 @@ extension LoadError.Reason {
 extension LoadError {
     fileprivate static func noCredentials(_ words: String) -> LoadError {
         LoadError(.noCredentials, phase: .preparing, party: .local, detail: words)
+    }
+}
+
+/// The variables of AWS tools. An empty one counts as not set.
+struct AWSEnvironment: Sendable {
+    var value: @Sendable (String) -> String? = { Environment.value($0) }
+
+    subscript(_ name: String) -> String? { value(name).flatMap { $0.isEmpty ? nil : $0 } }
+
+    /// The path of the file of credentials. A tilde is the home folder, as shells and AWS tools read it.
+    var file: String {
+        let home = self["HOME"] ?? ""
+        guard let path = self["AWS_SHARED_CREDENTIALS_FILE"] else { return home + "/.aws/credentials" }
+        return path.hasPrefix("~/") ? home + path.dropFirst() : path
     }
 }

@@ -65,11 +65,14 @@ public struct AWSSigner: Sendable, CustomStringConvertible, CustomDebugStringCon
 
     /// Creates a signer.
     /// - Parameters:
-    ///   - credentials: called for each signature. It may keep temporary credentials until they expire.
+    ///   - credentials: called for each signature. It may keep temporary credentials until they expire. All of them
+    ///     must be of one account: the cache knows a signer by its ``decision``, and would serve what one account
+    ///     received to the next. Make another signer, and another decision, for another account.
     ///   - region: the region, such as `eu-central-1`.
     ///   - service: the service, such as `s3`.
-    ///   - origins: the only origins whose requests are signed, as in `https://bucket.s3.amazonaws.com`; `nil`, the
-    ///     default, signs all requests but those to another origin after a redirect.
+    ///   - origins: the only origins whose requests are signed, as in `https://bucket.s3.amazonaws.com`. After
+    ///     redirects they are signed if all origins of the load are listed, from the caller's on. `nil`, the default,
+    ///     signs all requests but those after a redirect to another origin.
     /// - Throws: ``LoadError/Reason/badURL`` for an origin that is not http or https.
     public init(
         region: String, service: String, origins: [String]? = nil,
@@ -89,7 +92,8 @@ public struct AWSSigner: Sendable, CustomStringConvertible, CustomDebugStringCon
         origins = .ofCaller
     }
 
-    /// The decision that signs with this value.
+    /// The decision that signs with this value. Each call makes a decision of its own, and the cache keeps responses
+    /// for one decision: take it once for each account, for its session or its loads, and another for another account.
     public var decision: Decision<SigningRequest, RequestSignature> {
         Decision { request in try await self.signature(of: request) }
     }
@@ -220,7 +224,7 @@ private struct Signing {
         self.service = service
         let style = Date.ISO8601FormatStyle(dateSeparator: .omitted, timeSeparator: .omitted, timeZone: .gmt)
         // Whole seconds, because the style rounds.
-        time = Date(timeIntervalSince1970: date.timeIntervalSince1970.rounded(.down)).formatted(style)
+        time = Date(timeIntervalSince1970: Double(date.wholeSeconds)).formatted(style)
     }
 
     private var day: String { String(time.prefix(8)) }

@@ -31,21 +31,23 @@ extension AWSSigner {
     /// Returns an upload that is signed while it is sent.
     /// - Parameters:
     ///   - request: the request; its body is replaced.
-    ///   - length: the exact number of bytes of the sequence, at least 0.
-    ///   - chunkSize: the bytes that a signature covers, 8 KiB (S3's minimum) or more; 64 KiB by default. One chunk is
+    ///   - length: the exact number of bytes of the sequence, at least 0, at most 2^62.
+    ///   - chunkSize: the bytes that a signature covers, 8 KiB (S3's minimum) to 1 GiB; 64 KiB by default. One chunk is
     ///     in memory.
     ///   - make: creates the sequence, anew for each sending.
     public func streaming<S: AsyncSequence & Sendable>(
         _ request: Request, length: Int64, chunkSize: Int = 64 << 10, _ make: @escaping @Sendable () -> S
     ) -> AWSStreamingUpload where S.Element: ContiguousBytes {
-        let chunkSize = max(8 << 10, chunkSize)
+        let chunkSize = min(max(8 << 10, chunkSize), 1 << 30)
+        // The encoded length is no more than twice this one.
+        let length = min(max(0, length), 1 << 62)
         let last = Lock(AWSChunkChain?.none)
         var request = request
         let coding = request.headers[.contentEncoding].map { "aws-chunked,\($0)" } ?? "aws-chunked"
         request.headers[.contentEncoding] = coding
         request.headers[FieldName(names.field("Content-SHA256"))] = AWSChunkChain.payload(names)
-        request.headers[FieldName(names.field("Decoded-Content-Length"))] = "\(max(0, length))"
-        request.body = .stream(length: AWSChunkChain.encodedLength(max(0, length), chunkSize: chunkSize)) {
+        request.headers[FieldName(names.field("Decoded-Content-Length"))] = "\(length)"
+        request.body = .stream(length: AWSChunkChain.encodedLength(length, chunkSize: chunkSize)) {
             AWSSignedChunks(base: make(), size: chunkSize) {
                 // Once: what is sent without a new signature must not continue an old one.
                 last.withLock { chain in
@@ -119,6 +121,9 @@ where Base.Element: ContiguousBytes {
         let begin: @Sendable () -> AWSChunkChain?
         private var chain: AWSChunkChain?
         private var buffer: [UInt8] = []
+        /// The bytes of the buffer that chunks have taken. Removed before the next piece is added, not with each chunk,
+        /// because a piece may have many chunks.
+        private var taken = 0
         private var hasEnded = false
         private var isDone = false
 
@@ -130,18 +135,20 @@ where Base.Element: ContiguousBytes {
 
         mutating func next() async throws -> [UInt8]? {
             guard !isDone else { return nil }
-            while buffer.count < size, !hasEnded {
+            while buffer.count - taken < size, !hasEnded {
                 guard let piece = try await base.next() else {
                     hasEnded = true
                     break
                 }
+                buffer.removeFirst(taken)
+                taken = 0
                 piece.withBytes { buffer += $0 }
             }
             guard var current = chain ?? begin() else {
                 throw LoadError.cannotSign("the upload is sent without its decision")
             }
-            let chunk = Array(buffer.prefix(size))
-            buffer.removeFirst(chunk.count)
+            let chunk = Array(buffer[taken...].prefix(size))
+            taken += chunk.count
             isDone = chunk.isEmpty
             defer { chain = current }
             return try current.encode(chunk)

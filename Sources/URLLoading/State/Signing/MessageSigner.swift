@@ -44,18 +44,20 @@ public struct MessageSigner: Sendable, CustomStringConvertible, CustomDebugStrin
     /// - Parameters:
     ///   - key: a key that can sign.
     ///   - keyID: the name by which the server knows the key; ASCII.
-    ///   - origins: the only origins whose requests are signed, as in `https://api.example.org`; `nil`, the default,
-    ///     signs all requests but those to another origin after a redirect.
-    /// - Throws: ``LoadError/Reason/cannotSign`` for a public key; ``LoadError/Reason/badURL`` for an origin that is
-    ///   not http or https.
+    ///   - origins: the only origins whose requests are signed, as in `https://api.example.org`. After
+    ///     redirects they are signed if all origins of the load are listed, from the caller's on. `nil`, the default,
+    ///     signs all requests but those after a redirect to another origin.
+    /// - Throws: ``LoadError/Reason/cannotSign`` for a public key and an empty secret; ``LoadError/Reason/badURL`` for
+    ///   an origin that is not http or https.
     public init(key: SigningKey, keyID: String?, origins: [String]? = nil) throws(LoadError) {
-        guard key.canSign else { throw .cannotSign("a public key cannot sign") }
+        guard key.canSign else { throw .cannotSign("a public key or an empty secret cannot sign") }
         self.key = key
         self.keyID = keyID
         self.origins = if let origins { try SignerOrigins(origins) } else { .ofCaller }
     }
 
-    /// The decision that signs with this value.
+    /// The decision that signs with this value. Each call makes a decision of its own, and the cache keeps responses
+    /// for one decision: take it once for each account, for its session or its loads, and another for another account.
     public var decision: Decision<SigningRequest, RequestSignature> {
         Decision { request in try await self.signature(of: request) }
     }
@@ -72,11 +74,18 @@ public struct MessageSigner: Sendable, CustomStringConvertible, CustomDebugStrin
             added.append(.contentDigest, value)
             message = message.adding(.contentDigest, value)
         }
-        let others = message.headers[.signatureInput].map { StructuredField.dictionary($0) }
-        guard others?.map({ $0.allSatisfy { $0.key != label } }) ?? true else {
-            throw .cannotSign("the request has a signature with the label \(label) already")
+        for name in [FieldName.signatureInput, .signature] {
+            guard let others = StructuredField.dictionary(message.headers[name] ?? "") else {
+                throw .cannotSign("the request has a field \(name) that is not a dictionary")
+            }
+            guard others.allSatisfy({ $0.key != label }) else {
+                throw .cannotSign("the request has a signature with the label \(label) already")
+            }
         }
         let input = StructuredField.InnerList(covered(by: message), try parameters(request.date))
+        // One field over HTTP/2, whose value is not the two joined by a comma (RFC 9113 §8.2.3).
+        guard message.headers.count(of: .cookie) < 2 || !input.items.contains(where: { $0.value == .string("cookie") })
+        else { throw .cannotSign("the request has two Cookie fields, which servers join differently") }
         let base: String
         do throws(SignatureBase.Problem) { base = try SignatureBase.make(input, of: SignatureMessage(message)) } catch {
             throw .cannotSign("\(error)")
@@ -85,7 +94,7 @@ public struct MessageSigner: Sendable, CustomStringConvertible, CustomDebugStrin
             throw .cannotSign("\(key.algorithm.rawValue) is not available")
         }
         guard let inputText = StructuredField.text([StructuredField.Entry(label, .list(input))]),
-            StructuredField.dictionary(inputText)?.count == 1
+            StructuredField.dictionary(inputText)?.map(\.key) == [label]
         else { throw .cannotSign("the label is not a key (RFC 9651 3.1.2)") }
         added.append(.signatureInput, inputText)
         added.append(.signature, "\(label)=\(StructuredField.text(signature))")
@@ -111,9 +120,12 @@ public struct MessageSigner: Sendable, CustomStringConvertible, CustomDebugStrin
     }
 
     private func parameters(_ date: Date) throws(LoadError) -> [StructuredField.Parameter] {
-        let created = Int64(date.timeIntervalSince1970)
+        let created = date.wholeSeconds
         var parameters = [StructuredField.Parameter("created", .integer(created))]
-        if let lifetime { parameters.append(.init("expires", .integer(created + max(1, lifetime.components.seconds)))) }
+        if let lifetime {
+            let seconds = min(max(1, lifetime.components.seconds), StructuredField.largestInteger)
+            parameters.append(.init("expires", .integer(min(created + seconds, StructuredField.largestInteger))))
+        }
         if addsNonce {
             let words = RandomWords.draw(2)
             guard words.count == 2 else { throw .cannotSign("the system has no random bytes for a nonce") }
@@ -138,5 +150,14 @@ extension SignatureMessage.Request {
         headers.append(name, value)
         return SignatureMessage.Request(
             method: method, scheme: scheme, authority: authority, target: target, headers: headers)
+    }
+}
+
+extension Date {
+    /// Seconds since 1970, within the range of structured fields (RFC 9651 §3.3.1).
+    var wholeSeconds: Int64 {
+        let seconds = timeIntervalSince1970.rounded(.down)
+        guard let whole = Int64(exactly: seconds) else { return seconds < 0 ? 0 : StructuredField.largestInteger }
+        return min(max(-StructuredField.largestInteger, whole), StructuredField.largestInteger)
     }
 }

@@ -14,7 +14,11 @@ import URLLoadingWire
 /// }
 /// ```
 /// A response whose Content-Digest is covered has a proven body as well, because the library compares the digest with
-/// the body that arrives, and ends the load with ``LoadError/Reason/digestMismatch`` at its end if it differs.
+/// the body that arrives, and ends the load with ``LoadError/Reason/digestMismatch`` at its end if it differs. For a
+/// part (206) that is the part: a download that is resumed is proved as a whole by a covered Repr-Digest, or by
+/// ``DownloadOptions/expectedDigest``.
+///
+/// At most eight signatures of known keys are examined, each of at most 64 components.
 public struct MessageVerifier: Sendable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     /// What a signature has proved.
     public struct Verified: Sendable, Hashable {
@@ -88,10 +92,13 @@ public struct MessageVerifier: Sendable, CustomStringConvertible, CustomDebugStr
         else { throw Fault("Signature-Input or Signature is malformed (RFC 9421 4)") }
         let message = SignatureMessage(status: status, headers, answering: request?.components)
         var fault = Fault("no signature is of a known key")
+        var examined = 0
         for entry in inputs {
             guard case .list(let input) = entry.member, let keyID = input.string("keyid"), let key = keys[keyID],
                 tag == nil || input.string("tag") == tag
             else { continue }
+            examined += 1
+            guard examined <= Self.mostExamined else { throw fault }
             do throws(Fault) {
                 guard let signature = signatures[entry.key] else { throw Fault("\(entry.key) has no value") }
                 try check(input, key, headers, date)
@@ -111,6 +118,9 @@ public struct MessageVerifier: Sendable, CustomStringConvertible, CustomDebugStr
         throw fault
     }
 
+    /// How many signatures of known keys are examined, because each costs work before one is known to be right.
+    private static let mostExamined = 8
+
     /// Checks everything but the signature itself.
     private func check(
         _ input: StructuredField.InnerList, _ key: SigningKey, _ headers: Headers, _ date: Date
@@ -120,30 +130,62 @@ public struct MessageVerifier: Sendable, CustomStringConvertible, CustomDebugStr
         {
             throw Fault("the signature has another algorithm than its key")
         }
+        guard input.items.count <= SignatureBase.maximumComponents else {
+            throw Fault("\(SignatureBase.Problem.tooMany)")
+        }
         for component in covered where !input.items.contains(where: component.matches) {
             throw Fault("the signature does not cover \(component)")
         }
-        // A digest of an unknown algorithm would not be compared with the body.
-        if input.items.contains(where: { SignatureComponent.field(.contentDigest).matches($0) }) {
-            let digests = StructuredField.byteSequences(headers[.contentDigest] ?? "") ?? [:]
-            guard BodyDigest.Algorithm.allCases.contains(where: { digests[$0.rawValue]?.count == $0.size }) else {
-                throw Fault("Content-Digest has neither sha-256 nor sha-512")
-            }
-        }
-        let now = Int64(date.timeIntervalSince1970)
-        if let expires = input.integer("expires"), expires < now { throw Fault("the signature has expired") }
-        guard let created = input.integer("created") else {
+        for field in [FieldName.contentDigest, .reprDigest] { try checkIsCompared(field, input, headers) }
+        let now = date.wholeSeconds
+        if let expires = try time("expires", in: input), expires < now { throw Fault("the signature has expired") }
+        guard let created = try time("created", in: input) else {
             guard maximumAge == nil else { throw Fault("the signature does not say when it was made") }
             return
         }
-        guard created <= now + clockSkew.components.seconds else { throw Fault("the signature is of the future") }
-        if let maximumAge, created < now - maximumAge.components.seconds { throw Fault("the signature is too old") }
+        // Both have at most 15 digits. A sum with a duration could overflow.
+        guard created - now <= clockSkew.components.seconds else {
+            throw Fault("the signature is of the future")
+        }
+        if let maximumAge, now - created > maximumAge.components.seconds {
+            throw Fault("the signature is too old")
+        }
+    }
+
+    /// Throws for a covered digest of an unknown algorithm or length, which would not be compared with the body.
+    private func checkIsCompared(
+        _ field: FieldName, _ input: StructuredField.InnerList, _ headers: Headers
+    ) throws(Fault) {
+        let items = input.items.filter { $0.isOfResponse(field) }
+        guard !items.isEmpty else { return }
+        let compared = BodyDigest.stated(by: field, in: headers).map(\.algorithm.rawValue)
+        for item in items {
+            let key = item.parameters.first { $0.key == "key" }
+            guard compared.contains(where: { key == nil || key?.value == .string($0) }) else {
+                throw Fault("what is covered of \(field) is neither sha-256 nor sha-512")
+            }
+        }
+    }
+
+    /// Returns a parameter with a time; nil without one. One of another type would otherwise count as none.
+    private func time(_ key: String, in input: StructuredField.InnerList) throws(Fault) -> Int64? {
+        guard let parameter = input.parameters.first(where: { $0.key == key }) else { return nil }
+        guard case .integer(let seconds) = parameter.value else { throw Fault("\(key) is not an integer") }
+        return seconds
     }
 
     /// `verifier with the keys server-1, server-2`.
     public var description: String { "verifier with the keys \(keys.keys.sorted().joined(separator: ", "))" }
     public var debugDescription: String { description }
     public var customMirror: Mirror { Mirror(self, children: ["keys": keys.keys.sorted()]) }
+}
+
+extension StructuredField.Item {
+    /// Whether the item is a field of the response, in whatever form, and not one of its request.
+    fileprivate func isOfResponse(_ field: FieldName) -> Bool {
+        guard case .string(let name) = value else { return false }
+        return FieldName(name) == field && !parameters.contains { $0.key == "req" }
+    }
 }
 
 extension StructuredField.InnerList {

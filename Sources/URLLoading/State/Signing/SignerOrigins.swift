@@ -6,6 +6,8 @@ import URLLoadingWire
 enum SignerOrigins: Sendable {
     /// Wherever the caller's request goes, and not where redirects lead from there.
     case ofCaller
+    /// Where all origins of the load are listed: the caller's, and those that redirects have led to. A redirect from
+    /// another server must not choose what is signed for a listed one.
     case only(Set<Origin>)
 
     /// - Parameter texts: scheme, host and port; a path is ignored.
@@ -22,7 +24,8 @@ enum SignerOrigins: Sendable {
     func contains(_ request: SigningRequest) -> Bool {
         switch self {
         case .ofCaller: return !request.isForeign
-        case .only(let origins): return request.origin.map(origins.contains) ?? false
+        case .only(let origins):
+            return (request.left + [request.origin]).allSatisfy { origin in origin.map(origins.contains) ?? false }
         }
     }
 }

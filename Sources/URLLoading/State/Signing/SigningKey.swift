@@ -46,7 +46,8 @@ public struct SigningKey: Sendable, CustomStringConvertible, CustomDebugStringCo
     private init(_ key: MessageKey) { self.key = key }
 
     /// Returns a key for HMAC-SHA256.
-    /// - Parameter secret: the secret that both sides share; 32 bytes or more of a random source (RFC 2104 §3).
+    /// - Parameter secret: the secret that both sides share; 32 bytes or more of a random source (RFC 2104 §3). An
+    ///   empty one neither signs nor verifies (``canSign``).
     public static func hmacSHA256(_ secret: some Collection<UInt8>) -> SigningKey {
         SigningKey(MessageKey(secret: Array(secret)))
     }
@@ -60,11 +61,13 @@ public struct SigningKey: Sendable, CustomStringConvertible, CustomDebugStringCo
         }
     }
 
-    /// Whether the key can sign; false for a public key.
+    /// Whether the key can sign; false for a public key and an empty secret.
     public var canSign: Bool { key.canSign }
 
     /// `ed25519 key`.
-    public var description: String { "\(algorithm.rawValue) \(canSign ? "key" : "public key")" }
+    public var description: String {
+        "\(algorithm.rawValue) \(canSign || algorithm == .hmacSHA256 ? "key" : "public key")"
+    }
     public var debugDescription: String { description }
     public var customMirror: Mirror { Mirror(self, children: ["algorithm": algorithm.rawValue]) }
 }
