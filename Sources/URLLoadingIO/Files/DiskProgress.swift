@@ -85,7 +85,7 @@ final class OpenFile: Sendable {
 }
 
 /// Synchronises one growing file on a thread that all files share, and tracks how far its content is on the disk. The
-/// file must grow from its beginning; a file that is written in several ranges has one `DiskProgress` for each range.
+/// file must grow from its beginning; one that is written in several ranges has `FileRanges`.
 final class DiskProgress: Sendable {
     private struct State: Sendable {
         var plan = SyncPlan()

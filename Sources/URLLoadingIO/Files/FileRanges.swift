@@ -37,7 +37,10 @@ package final class FileRanges: Sendable {
     private let file: FileWriter
     private let length: Int64
 
-    /// - Parameter length: the length of the complete content. The journal is behind it.
+    /// The greatest length of content behind which there is a place for the journal.
+    package static let maximumLength: Int64 = 1 << 62
+
+    /// - Parameter length: the length of the complete content, at most ``maximumLength``. The journal is behind it.
     package init(_ file: FileWriter, length: Int64) {
         (self.file, self.length) = (file, length)
     }
@@ -76,11 +79,14 @@ package final class FileRanges: Sendable {
     package func complete() throws(IOFailure) { try file.truncate(to: length) }
 
     /// Returns the ranges that the journal of a file states; `nil` without a valid one. Blocks.
-    package static func journal(of file: FileWriter, length: Int64) -> [Range<Int64>]? {
-        let offset = RangeJournal.offset(length)
-        let count = min(file.size - offset, Int64(RangeJournal.page))
+    /// - Parameter length: the length of the complete content; `nil` if unknown. The journal is then in the last page.
+    package static func journal(of file: FileWriter, length: Int64?) -> [Range<Int64>]? {
+        guard length ?? 0 <= maximumLength else { return nil }
+        let size = file.size
+        let offset = length.map(RangeJournal.offset) ?? (size - 1) / RangeJournal.page * RangeJournal.page
+        let count = min(size - offset, RangeJournal.page)
         guard count > 0, let bytes = try? file.bytes(Int(count), at: offset) else { return nil }
-        return RangeJournal.ranges(bytes, length)
+        return RangeJournal.ranges(bytes, length ?? offset)
     }
 }
 
@@ -92,7 +98,7 @@ private enum RangeJournal {
     /// A journal of more ranges leaves out the last ones, which are then loaded again.
     private static let most = 250
 
-    static func offset(_ length: Int64) -> Int64 { (length + page - 1) / page * page }
+    static func offset(_ length: Int64) -> Int64 { (length / page + (length % page).signum()) * page }
 
     static func encoded(_ ranges: [Range<Int64>]) -> [UInt8] {
         let ranges = ranges.prefix(most)

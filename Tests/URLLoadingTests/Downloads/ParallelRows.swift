@@ -164,6 +164,67 @@ struct ParallelRows {
         }
     }
 
+    @Test("a length that no file can have ends a download with an error", arguments: [1 << 62, .max] as [Int64])
+    func longest(length: Int64) async throws {
+        let head = "HTTP/1.1 200 OK\r\nContent-Length: \(length)\r\nETag: \"one\"\r\n\r\nabc"
+        try await Self.with(first: { .raw([.bytes(Array(head.utf8))]) }, answer: { _, _ in .status(.notFound) }) {
+            rig in
+            var error: LoadError?
+            do throws(LoadError) { _ = try await rig.task().resumed().value } catch let thrown { error = thrown }
+            #expect([.truncated, .connectionLost, .cannotWriteFile, .cannotCreateFile].contains(error?.reason))
+        }
+    }
+
+    /// Takes no request.
+    struct Idler: ProtocolHandler {
+        func canHandle(_ request: Request) -> Bool { false }
+        func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolResponse {
+            try await client.next.load(request)
+        }
+    }
+
+    /// Passes all requests on.
+    struct Forwarder: ProtocolHandler {
+        func canHandle(_ request: Request) -> Bool { true }
+        func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolResponse {
+            try await client.next.load(request)
+        }
+    }
+
+    @Test("with handlers, the metrics of a download in parts name no local transactions", arguments: [true, false])
+    func handlers(forwards: Bool) async throws {
+        try await Self.with(4) {
+            $0.handlers = forwards ? [Forwarder()] : [Idler()]
+        } answer: { request, range in
+            let head = """
+                HTTP/1.1 206 Partial Content\r\nContent-Length: \(range.count)\r\nETag: "one"\r\n\
+                Content-Range: bytes \(range.lowerBound)-\(range.upperBound - 1)/\(Self.content.count)\r\n\r\n
+                """
+            // All are under way before the first one is answered.
+            return .raw([.pause(.milliseconds(500)), .bytes(Array(head.utf8)), .bytes(Array(Self.content[range]))])
+        } _: { rig in
+            let task = rig.task()
+            let events = task.events
+            task.resume()
+            try await rig.goOn(after: 3)
+            let more = Task {
+                // Parts that are split later pause, too.
+                while !Task.isCancelled {
+                    rig.clock.advance(by: .seconds(1))
+                    try await Task.sleep(for: .milliseconds(1))
+                }
+            }
+            for await event in events {
+                guard case .metrics(let metrics) = event else { continue }
+                #expect(metrics.transactions.count >= 4)
+                #expect(metrics.transactions.allSatisfy { $0.fetchType == .network })
+            }
+            _ = try await task.value
+            more.cancel()
+            try rig.expectComplete()
+        }
+    }
+
     @Test("a small file is loaded as a whole") func small() async throws {
         try await Self.with { rig in
             var rig = rig
@@ -337,6 +398,71 @@ struct ParallelRows {
         }
     }
 
+    @Test("after the loss of a connection a refusal of the others is not the cause") func cause() async throws {
+        try await Self.with(
+            2,
+            first: {
+                let head = "HTTP/1.1 200 OK\r\nContent-Length: \(Self.content.count)\r\nETag: \"one\"\r\n\r\n"
+                return .raw([.bytes(Array(head.utf8)), .bytes(Array(Self.content.prefix(Self.first)))])
+            },
+            answer: { _, _ in
+                .raw([.pause(.seconds(1)), .bytes(Array("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n".utf8))])
+            }
+        ) { rig in
+            let task = rig.task().resumed()
+            try await task.received(Self.first)
+            try await rig.goOn(after: 1)
+            var error: LoadError?
+            do throws(LoadError) { _ = try await task.value } catch let thrown { error = thrown }
+            #expect([.truncated, .connectionLost].contains(error?.reason))
+            #expect(error?.resumeToken != nil)
+        }
+    }
+
+    @Test("the end of a download ends the wait before a repetition") func restingWorker() async throws {
+        let (once, resting) = (Once(), ManualClock())
+        try await Self.with(
+            4,
+            {
+                var policy = RetryPolicy(maximumAttempts: 3)
+                policy.backoff = .constant(.seconds(3600))
+                $0.retries.policy = policy
+                $0.use(resting)
+            },
+            answer: { request, range in
+                let isLost = once.take()
+                return isLost ? Self.lie(.cut, request, range) : Self.part(request, range)
+            }
+        ) { rig in
+            let task = rig.task().resumed()
+            try await rig.goOn(after: 3)
+            _ = try await task.value
+            #expect(resting.elapsed == .zero)
+            try rig.expectComplete()
+        }
+    }
+
+    @Test(
+        "parts are repeated no more often than the policy, and the session's budget, permit", arguments: [true, false])
+    func repetitions(isWithinBudget: Bool) async throws {
+        try await Self.with(
+            2,
+            {
+                var policy = RetryPolicy(maximumAttempts: 3)
+                policy.backoff = .constant(.milliseconds(1))
+                $0.retries.policy = policy
+                $0.retries.budget = isWithinBudget ? nil : RetryBudget(share: 0, minimumPerSecond: 0)
+            },
+            answer: { _, _ in .raw([]) }
+        ) { rig in
+            let task = rig.task().resumed()
+            try await rig.goOn(after: isWithinBudget ? 3 : 1)
+            _ = try await task.value
+            #expect(rig.ranges.count == (isWithinBudget ? 3 : 1))
+            try rig.expectComplete()
+        }
+    }
+
     @Test("a part is requested again by the retry policy, from its last byte on") func retries() async throws {
         let once = Once()
         try await Self.with(
@@ -421,15 +547,47 @@ struct ParallelRows {
         }
     }
 
-    @Test("a part that stalls is taken over by another worker") func stalls() async throws {
+    @Test("a part that stalls is taken over by another worker, also behind a handler", arguments: [false, true])
+    func stalls(hasHandler: Bool) async throws {
         let time = ManualClock()
         try await Self.with {
             $0.use(time)
+            if hasHandler { $0.handlers = [Forwarder()] }
         } _: { rig in
             let task = rig.task().resumed()
             // The first response stalls: the others divide its part until too little is left, and wait.
             try await time.untilSleeping(3)
+            try await time.untilWaiting()
             time.advance(by: .seconds(11))
+            _ = try await task.value
+            try rig.expectComplete()
+        }
+    }
+
+    @Test("a part that stalls after the others have begun to wait is taken over, too") func lateStall() async throws {
+        let time = ManualClock()
+        try await Self.with {
+            $0.use(time)
+            $0.timeouts.idle = nil
+        } first: {
+            let head = "HTTP/1.1 200 OK\r\nContent-Length: \(Self.content.count)\r\nETag: \"one\"\r\n\r\n"
+            return .raw(
+                [
+                    .bytes(Array(head.utf8)), .bytes(Array(Self.content.prefix(Self.first))), .pause(.seconds(1)),
+                    .bytes(Array(Self.content[Self.first..<Self.first + 1000])),
+                ], then: .stall)
+        } _: { rig in
+            let task = rig.task().resumed()
+            try await time.untilSleeping(3)
+            // At 5 seconds the part moves, at 10 it is not overdue, and then it stalls.
+            time.advance(by: .seconds(5))
+            rig.clock.advance(by: .seconds(1))
+            // Events name the bytes of all parts, and the token those of the first one.
+            try await eventually(task.resumeToken?.record.offset) { $0 == Int64(Self.first + 1000) }
+            try await time.untilWaiting()
+            time.advance(by: .seconds(6))
+            try await time.untilSleeping(3)
+            time.advance(by: .seconds(5))
             _ = try await task.value
             try rig.expectComplete()
         }

@@ -110,6 +110,98 @@ struct ParallelTokenRows {
         }
     }
 
+    enum Refused: String, CaseIterable, Sendable { case unavailable, cancelled }
+
+    /// A token whose ranges begin behind the beginning of the file, as after a loss of power.
+    static func holdTail(_ rig: ParallelRows.Rig, from begin: Int64, upTo end: Int64) throws -> ResumeToken {
+        let token = try hold(rig.url, rig.folder, journal: [0..<named[0].upperBound, begin..<end]) { record, file in
+            record.ranges = [try file.mark(begin..<end)]
+            record.syncedRanges = record.ranges
+            try file.write([UInt8](repeating: 0, count: Int(begin)), at: 0)
+        }
+        return try PowerCutRows.afterReboot(token.data)
+    }
+
+    @Test(
+        "a download in parts whose first request fails leaves its token as it was", arguments: Refused.allCases,
+        [false, true])
+    func failedRestart(_ refusal: Refused, isAfterReboot: Bool) async throws {
+        try await with { rig in
+            var rig = rig
+            rig.options.resumeFile = rig.folder.url("token")
+            let token =
+                try isAfterReboot
+                ? Self.holdTail(rig, from: 500_000, upTo: 900_000) : Self.hold(rig.url, rig.folder)
+            try token.data.write(to: rig.folder.url("token"))
+            rig.origin.route("/file") { _ in
+                switch refusal {
+                case .unavailable: .status(.serviceUnavailable)
+                case .cancelled: .raw([], then: .stall)
+                }
+            }
+            let task = rig.task().resumed()
+            if refusal == .cancelled {
+                try await rig.origin.wait { $0.requests == 1 }
+                #expect(task.resumeToken?.data == token.data)
+                task.cancel()
+            }
+            let error = await failure(refusal == .cancelled ? .cancelled : .unacceptableStatus) { try await task.value }
+            #expect(error?.resumeToken?.data == token.data)
+            #expect(try rig.folder.bytes("token") == [UInt8](token.data))
+            rig.origin.releaseStalls()
+            rig.origin.route("/file") { request in
+                ParallelRows.range(request).map { ParallelRows.part(request, $0) }
+                    ?? .ok(.bytes(ParallelRows.content), headers: [.etag: "\"one\""])
+            }
+            let next = rig.task()
+            let events = next.events
+            next.resume()
+            var received: Int64 = 0
+            for await event in events { if case .received(let bytes) = event { received += Int64(bytes.count) } }
+            _ = try await next.value
+            #expect(received == Int64(Self.content.count) - (isAfterReboot ? 400_000 : 650_000))
+            try rig.expectComplete()
+        }
+    }
+
+    @Test("if the beginning alone is missing, one connection is enough") func beginning() async throws {
+        try await ParallelRows.with(4, { $0.connections.maximumPerHost = 1 }) { rig in
+            let token = try Self.holdTail(rig, from: 500_000, upTo: Int64(Self.content.count))
+            #expect(try await resume(token, rig) == 500_000)
+        }
+    }
+
+    @Test("a token is refused in the same process, too, once its file was cut by a new beginning") func cut()
+        async throws
+    {
+        try await ParallelRows.with { rig in
+            let token = try await ParallelRows.interrupt(rig)
+            #expect(token.record.ranges?.isEmpty == false)
+            // The server ignores the range, and loses the connection.
+            rig.origin.route("/file") { _ in
+                .ok(
+                    .declared(Int64(Self.content.count), bytes: Array(Self.content.prefix(300_000))),
+                    headers: [.etag: "\"one\""])
+            }
+            var options = rig.options
+            options.parallelRanges = nil
+            var error: LoadError?
+            do throws(LoadError) {
+                _ = try await rig.session.downloadTask(resuming: token, options: options).resumed().value
+            } catch let thrown { error = thrown }
+            let newer = try #require(error?.resumeToken)
+            #expect(newer.offset == 300_000)
+            rig.origin.route("/file") { request in
+                ParallelRows.range(request).map { ParallelRows.part(request, $0) } ?? .status(.notFound)
+            }
+            await expectFailure(.invalidResumeToken) {
+                _ = try await rig.session.downloadTask(resuming: token, options: rig.options).resumed().value
+            }
+            _ = try await rig.session.downloadTask(resuming: newer, options: rig.options).resumed().value
+            try rig.expectComplete()
+        }
+    }
+
     @Test("a token for another machine has the first range") func content() async throws {
         try await with { rig in
             let token = try Self.hold(rig.url, rig.folder)
@@ -120,10 +212,14 @@ struct ParallelTokenRows {
         }
     }
 
-    @Test("a token of the first version and a file in parts are read with its journal") func firstVersion() async throws
-    {
+    @Test(
+        "a token of the first version and a file in parts are read with its journal, also if its length was unknown",
+        arguments: [2_000_000, nil] as [Int64?])
+    func firstVersion(length: Int64?) async throws {
         try await with { rig in
-            let token = try Self.hold(rig.url, rig.folder) { record, _ in record.ranges = nil }
+            let token = try Self.hold(rig.url, rig.folder) { record, _ in
+                (record.ranges, record.length) = (nil, length)
+            }
             #expect(token.record.version == 1)
             #expect(try await resume(token, rig) == Int64(Self.content.count) - 650_000)
         }
@@ -142,6 +238,15 @@ struct ParallelTokenRows {
             _ = try Self.hold(address, folder) { record, _ in
                 record.ranges = ranges.map { RangeMark(begin: $0.0, end: $0.1, tail: "") }
             }
+        }
+    }
+
+    @Test("ranges of content that is too long, or not loaded with HTTP, are refused", arguments: [false, true])
+    func unfit(isLong: Bool) throws {
+        let folder = try TemporaryFolder()
+        let address = try url(isLong ? "http://h.example/file" : "ftp://h.example/file")
+        #expect(throws: LoadError.self) {
+            _ = try Self.hold(address, folder) { record, _ in if isLong { record.length = .max } }
         }
     }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Testing
+import URLLoadingIO
 import URLLoadingTesting
 
 @testable import URLLoading
@@ -70,11 +71,34 @@ import URLLoadingTesting
         var (plan, first) = try Self.begun(count: 1, least: 10)
         _ = plan.claim(first, 30)
         plan.wrote(first, upTo: 20, now: 7)
-        #expect(plan.overdue(since: 6) == nil && plan.overdue(since: 7)?.id == first)
         plan.leave(first)
         #expect(plan.written.ranges == [0..<20] && !plan.isComplete)
         let next = plan.next(now: 0)
         #expect(next?.range == 20..<100)
+    }
+
+    @Test("lengths and least sizes up to the greatest are divided", arguments: [1, 64 << 10, 1 << 62, .max] as [Int64])
+    func greatest(least: Int64) throws {
+        let length = FileRanges.maximumLength
+        var plan = RangePlan(length: length, held: ByteRanges([5..<10]), count: 3, least: least)
+        let (first, second) = (plan.first(at: 10, now: 0), plan.next(now: 0))
+        #expect(first?.range.lowerBound == 10 && second?.range == 0..<5)
+        #expect(ParallelRanges(2, minimumPartSize: .max).minimumPartSize == 1 << 62)
+    }
+
+    @Test("the part whose peer is silent longest is the slowest, and local waits do not count") func slowest() throws {
+        var (plan, first) = try Self.begun(count: 2, least: 10)
+        let next = plan.next(now: 7)
+        let second = try #require(next?.id)
+        let slowest = plan.slowest(now: 8) { _ in true }
+        let other = plan.slowest(now: 9) { $0 == second }
+        #expect(slowest?.id == first && slowest?.moved == 5 && other?.id == second)
+        // The first one waited for something else until 9.
+        let later = plan.slowest(now: 20) { _ in true }
+        #expect(later?.id == second && plan.part(first)?.moved == 9)
+        _ = plan.claim(second, 50)
+        let last = plan.slowest(now: 20) { _ in true }
+        #expect(last?.id == first)
     }
 
     @Test("in any order of events every byte is written once", arguments: UInt64(1)...200)

@@ -56,6 +56,7 @@ enum RequestPurpose: Sendable {
         case .plain, .refresh, .resumableUpload: false
         }
     }
+    var isPart: Bool { if case .part = self { true } else { false } }
     var isRefresh: Bool { if case .refresh = self { true } else { false } }
 }
 

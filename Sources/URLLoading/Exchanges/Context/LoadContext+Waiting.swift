@@ -69,10 +69,17 @@ extension LoadContext {
     /// waits for the response, because the handler was already cancelled.
     func mayRetry() -> Bool {
         guard stopReason != nil else { return true }
-        guard handlerScope == nil, handle.clearIdleStop() else { return false }
+        guard handlerScope == nil, revokeIdleStop() else { return false }
+        return stopReason == nil
+    }
+
+    /// Revokes an idle stop. Returns false if the load was stopped for another reason or not at all.
+    @discardableResult
+    func revokeIdleStop() -> Bool {
+        guard handle.clearIdleStop() else { return false }
         // The registry stops observing a load that it has stopped, so register the load again.
         core.registry.watch(handle)
-        return stopReason == nil
+        return true
     }
 
     private func checkStillRunning(_ phase: LoadError.Phase) async throws(LoadError) {

@@ -55,7 +55,7 @@ extension HTTPHandler {
 
 extension LoadContext {
     /// Whether the session's budget allows a retry, which it then counts.
-    fileprivate func affords(_ retry: Retry, _ entry: inout RetryLedger.Entry?) -> Bool {
+    func affords(_ retry: Retry, _ entry: inout RetryLedger.Entry?) -> Bool {
         guard let account = core.retries else { return true }
         entry = account.plan(now: clock.now())
         if entry == nil { events?.refused(retry) }
@@ -64,7 +64,7 @@ extension LoadContext {
 }
 
 extension BackoffPlan {
-    fileprivate mutating func retry(after head: HTTPHead, _ load: LoadContext) -> Retry? {
+    mutating func retry(after head: HTTPHead, _ load: LoadContext) -> Retry? {
         let date = HTTPDate(secondsSince1970: Int64(Date.now.timeIntervalSince1970))
         return retry(after: head, now: load.clock.now(), date: date, roll: .random(in: 0..<1))
     }

@@ -15,16 +15,18 @@ extension HandlerChain {
             load.events?.canonicalized(canonical)
             hop.request = canonical
         }
-        load.events?.beginLocal(hop.request)
+        // The record of a local answer has one owner, and the parts of a file are requested at once.
+        let events = hop.purpose.isPart ? nil : load.events
+        events?.beginLocal(hop.request)
         let gathered = CollectedMarks()
         do throws(LoadError) {
             let exchange = try await answer(hop, for: load, from: line, after: -1, gathered)
             (exchange as? HandlerExchange)?.isOutermost = true
-            load.events?.answeredLocally(exchange)
+            events?.answeredLocally(exchange)
             guard exchange is HandlerExchange, load.core.cache != nil else { return exchange }
             return CacheFetch.storeHandlerResponse(exchange, hop, for: load, gathered)
         } catch {
-            load.events?.failedLocally(error)
+            events?.failedLocally(error)
             throw error
         }
     }

@@ -44,6 +44,13 @@ final class DownloadWork: Sendable {
         var hasContent = false
         var complete: DownloadedFile?
 
+        /// The token that resumed the download, while nothing has changed the file: the token is still valid, and says
+        /// more of a file in parts than its first range.
+        var unused: ResumeToken? {
+            guard case .resumed(let token) = start, !hasContent || !held.isPrefix && parts == nil else { return nil }
+            return token
+        }
+
         /// The number of bytes of the file that are known to be on disk.
         var offsetOnDisk: Int64 { parts?.countOnDisk ?? file?.mark?.offset ?? 0 }
 
@@ -466,20 +473,21 @@ final class DownloadWork: Sendable {
     /// Releases the partial file at the end of the load, so that a token may resume it. A file that no token can resume
     /// is removed now, because the process may end before the last reference to it is dropped.
     func leave() {
-        let (held, leftover, isUseless) = state.withLock { state in
+        let (held, leftover, isUseless, isUnused) = state.withLock { state in
             let isPlain =
                 state.response?.http.map { $0.status == .ok && !$0.headers.contains(.contentEncoding) } ?? false
             return (
                 state.complete == nil ? state.file : nil,
                 state.record == nil && state.offset > 0 && isPlain ? options.leftover : nil,
-                state.record == nil && state.hasContent
+                state.record == nil && state.hasContent,
+                state.unused != nil
             )
         }
         if let resumeFile, held != nil {
-            if let token = resumeToken(isEarly: false) {
-                try? resumeFile.write(token)
-            } else if isUseless {
+            if isUseless {
                 resumeFile.remove()
+            } else if !isUnused, let token = resumeToken(isEarly: false) {
+                try? resumeFile.write(token)
             }
         }
         if let held, let leftover {
@@ -496,13 +504,17 @@ final class DownloadWork: Sendable {
 
     var result: DownloadedFile? { state.withLock { $0.complete } }
 
-    /// Returns the token that resumes the download; `nil` if it would have to start anew.
+    /// Returns the token that resumes the download; `nil` if it would have to start anew. Before a response has changed
+    /// the file, that is the token that resumed it.
     /// - Parameter isEarly: true if the download still runs.
     func resumeToken(isEarly: Bool) -> ResumeToken? {
-        let (held, offset, known, parts) = state.withLock { ($0.file, $0.offset, $0.record, $0.parts) }
-        if let parts, let held, let known { return token(of: parts, held, known, isEarly: isEarly) }
-        guard let held, !held.wasDelivered, var record = known, isEarly || offset > 0,
-            let tail = try? held.tail(before: offset)
+        let (held, offset, known, parts, unused) = state.withLock {
+            ($0.file, $0.offset, $0.record, $0.parts, $0.unused)
+        }
+        guard let held, !held.wasDelivered, var record = known else { return nil }
+        if let unused { return unused }
+        if let parts { return token(of: parts, held, record, isEarly: isEarly) }
+        guard isEarly || offset > 0, let tail = try? held.tail(before: offset)
         else { return nil }
         (record.offset, record.path, record.bytes, record.tail, record.isEarly) = (
             offset, held.path, nil, tail, isEarly
@@ -512,16 +524,11 @@ final class DownloadWork: Sendable {
         return ResumeToken(record, held)
     }
 
-    /// Returns the token that resumes the download after an error. Before a response has changed the file, the token
-    /// that resumed it is still valid.
+    /// Returns the token that resumes the download after an error.
     func resumeToken(after error: LoadError) -> ResumeToken? {
         guard error.reason != .invalidResumeToken else { return nil }
-        let (hasContent, start) = state.withLock { ($0.hasContent, $0.start) }
-        return switch start {
-        case .resumed(let token) where !hasContent: token
-        case .unknown where given != nil: given
-        default: resumeToken(isEarly: false)
-        }
+        if let given, case .unknown = state.withLock({ $0.start }) { return given }
+        return resumeToken(isEarly: false)
     }
 
     /// The number of bytes of the file that are known to be on disk.

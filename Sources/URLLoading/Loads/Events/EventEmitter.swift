@@ -4,8 +4,9 @@
 
 // The single point that every event of a load passes: from here the session's observers, the sequences of a handle, and
 // the classic delegates are notified, in the same order. A load without observers and without a handle has no emitter,
-// and its events are never created. If a handler runs two requests at once, their events about bodies, interim
-// responses, challenges and retries may be emitted concurrently.
+// and its events are never created. If a handler runs two requests at once, or a download loads several parts, their
+// events about interim responses, challenges and retries may be emitted concurrently; those about sent bodies only with
+// a handler, and those about received ones never.
 
 import FoundationEssentials
 import Synchronization

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// In this folder: requests, responses and bodies as the caller sees them (20 files: one public type each)
+// In this folder: requests, responses and bodies as the caller sees them (21 files: one public type each)
 
 public import FoundationEssentials
 import URLLoadingWire

@@ -12,7 +12,7 @@ public struct ParallelRanges: Sendable, Hashable, ExpressibleByIntegerLiteral, C
     /// The number of parts at once, 1 to 16. Each has a connection of its own, or over HTTP/2 a stream of one, and there
     /// are never more than ``Configuration/Connections/maximumPerHost``.
     public var count: Int { didSet { count = Self.valid(count) } }
-    /// The size, in bytes, below which no part is divided further; at least 64 KiB, 1 MiB by default. A file with less
+    /// The size, in bytes, below which no part is divided further; 64 KiB to 4 EiB, 1 MiB by default. A file with less
     /// than twice as many bytes is loaded as a whole.
     public var minimumPartSize: Int64 { didSet { minimumPartSize = Self.valid(minimumPartSize) } }
 
@@ -26,7 +26,7 @@ public struct ParallelRanges: Sendable, Hashable, ExpressibleByIntegerLiteral, C
     }
 
     private static func valid(_ count: Int) -> Int { min(max(count, 1), 16) }
-    private static func valid(_ size: Int64) -> Int64 { max(size, 64 << 10) }
+    private static func valid(_ size: Int64) -> Int64 { min(max(size, 64 << 10), 1 << 62) }
 
     /// Creates a number of parts of the usual smallest size.
     public init(integerLiteral count: Int) { self.init(count) }

@@ -200,7 +200,13 @@ public struct ResumeToken: Sendable, CustomStringConvertible {
     }
 
     private func opened(in folders: [String], _ boot: String) throws(IOFailure) -> (FileWriter, ByteRanges) {
-        if let file = storage.file, file.size >= record.offset { return (file, record.held) }
+        if let file = storage.file, file.size >= record.offset {
+            // A download that began anew may have cut the file, and written it in part.
+            if let ranges = record.ranges {
+                try verify(file, file.size, DiskMark(offset: record.offset, tail: record.tail), ranges)
+            }
+            return (file, record.held)
+        }
         guard let path = record.path else { return (try unpacked(in: folders[0]), record.held) }
         let folder = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? ""
         guard folders.contains(folder) else { throw Refusal.foreign.failure }
@@ -218,13 +224,7 @@ public struct ResumeToken: Sendable, CustomStringConvertible {
         let known = isSameBoot ? DiskMark(offset: record.offset, tail: record.tail) : record.mark
         let ranges = (isSameBoot ? record.ranges : record.syncedRanges) ?? []
         guard known != nil || !ranges.isEmpty else { return (file, ByteRanges()) }
-        if let known {
-            guard size >= known.offset, try file.tail(before: known.offset) == known.tail else {
-                throw Refusal.changed.failure
-            }
-        }
-        guard size >= ranges.last?.end ?? 0 else { throw Refusal.changed.failure }
-        for mark in ranges where try file.mark(mark.begin..<mark.end) != mark { throw Refusal.changed.failure }
+        try verify(file, size, known, ranges)
         if let mark = record.mark { file.resume(from: mark) }
         var good = ByteRanges(upTo: known?.offset ?? 0)
         for mark in ranges { good.insert(mark.begin..<mark.end) }
@@ -232,14 +232,26 @@ public struct ResumeToken: Sendable, CustomStringConvertible {
         return (file, good)
     }
 
+    /// Compares the last bytes of each range.
+    private func verify(
+        _ file: FileWriter, _ size: Int64, _ prefix: DiskMark?, _ ranges: [RangeMark]
+    ) throws(IOFailure) {
+        guard size >= max(prefix?.offset ?? 0, ranges.last?.end ?? 0) else { throw Refusal.changed.failure }
+        if let prefix, try file.tail(before: prefix.offset) != prefix.tail { throw Refusal.changed.failure }
+        for mark in ranges where try file.mark(mark.begin..<mark.end) != mark { throw Refusal.changed.failure }
+    }
+
     /// Adds the bytes that the download has written after it made the token. A file that is written in order has them
-    /// up to its size. One that is written in ranges is larger than its content, and its journal states them.
+    /// up to its size. One that is written in ranges is larger than its content, and its journal states them. Without a
+    /// known length the journal alone tells the one from the other: a later response may have stated the length.
     private func grow(_ good: inout ByteRanges, in file: FileWriter, _ size: Int64) {
-        guard let length = record.length, size > length else {
-            if record.ranges == nil || size == record.length { good.insert(0..<size) }
-            return
+        if let length = record.length, size <= length {
+            if record.ranges == nil || size == length { good.insert(0..<size) }
+        } else if let ranges = FileRanges.journal(of: file, length: record.length) {
+            for range in ranges { good.insert(range) }
+        } else if record.length == nil {
+            good.insert(0..<size)
         }
-        for range in FileRanges.journal(of: file, length: length) ?? [] { good.insert(range) }
     }
 
     private static func refusal(_ error: IOFailure) -> LoadError {
@@ -289,15 +301,17 @@ extension ResumeToken.Record {
         guard (synced == nil) == (syncedTail == nil), synced.map({ (0...offset).contains($0) }) ?? true,
             areValid(ranges, behind: offset), areValid(syncedRanges, behind: synced ?? 0)
         else { return false }
-        let scheme = url.scheme?.lowercased()
-        return ["http", "https", "ftp", "ftps"].contains(scheme) && (path == nil) != (bytes == nil)
+        let schemes = ranges == nil ? ["http", "https", "ftp", "ftps"] : ["http", "https"]
+        return schemes.contains(url.scheme?.lowercased() ?? "") && (path == nil) != (bytes == nil)
             && fields.allSatisfy { $0.count == 2 }
     }
 
     /// Ranges are in order, and within content of known length in a file.
     private func areValid(_ marks: [RangeMark]?, behind start: Int64) -> Bool {
         guard let marks else { return true }
-        guard let length, path != nil, ranges != nil, marks.count <= Self.maximumRanges else { return false }
+        guard let length, length <= FileRanges.maximumLength, path != nil, ranges != nil,
+            marks.count <= Self.maximumRanges
+        else { return false }
         var end = start
         return marks.allSatisfy { mark in
             defer { end = mark.end }

@@ -18,7 +18,7 @@ extension ParallelDownload {
             if let given {
                 exchange = given
             } else {
-                try await waitForServer(context)
+                if let refusal = try await waitForServer(context) { return .refused(refusal, nil) }
                 var hop = requests.hop
                 validator.addCondition(to: &hop.request.headers, from: part.begin, upTo: part.range.upperBound)
                 exchange = try await Load(context: context).answer(again: hop)
@@ -52,22 +52,25 @@ extension ParallelDownload {
         }
     }
 
-    private func waitForServer(_ context: LoadContext) async throws(LoadError) {
-        let (moment, last) = state.withLock { ($0.notBefore, $0.last) }
+    /// Waits as long as a server has asked for.
+    /// - Returns: its refusal, if that is longer than the policy permits.
+    private func waitForServer(_ context: LoadContext) async throws(LoadError) -> LoadError? {
+        let (moment, refused) = state.withLock { ($0.notBefore, $0.refused) }
         let wait = moment - clock.now()
-        guard wait > 0 else { return }
+        guard wait > 0 else { return nil }
         let policy = context.original.retryPolicy ?? context.core.configuration.retries.policy ?? RetryPolicy()
-        if let last, wait > LoadHandle.nanoseconds(policy.maximumRetryAfter) { throw last }
+        if let refused, wait > LoadHandle.nanoseconds(policy.maximumRetryAfter) { return refused }
         do throws(IOFailure) { try await clock.sleep(until: moment, context.handle) } catch {
             throw LoadError(error, .waiting)
         }
+        return nil
     }
 
     /// Why a response is not the requested part; `nil` if it is. Nothing of a refused response is written.
     private func refusal(of exchange: any Exchange, _ wanted: Range<Int64>) -> Outcome? {
         guard let head = exchange.head else {
             return .refused(
-                LoadError(refusing: exchange.response, .resumeMismatch, "the response is no part"), wait: nil)
+                LoadError(refusing: exchange.response, .resumeMismatch, "the response is no part"), nil)
         }
         if ResumePlan.isPart(head, wanted, length: length, validator: validator) { return nil }
         let error: LoadError
@@ -78,11 +81,11 @@ extension ParallelDownload {
                 "a part of the file is of another version or another range, or the server sends no parts")
         default: error = LoadError(refusing: exchange.response, .unacceptableStatus, head.status.description)
         }
-        return .refused(error, wait: Self.wait(asked: head))
+        return .refused(error, head)
     }
 
     /// The time, in nanoseconds, for which a server asks not to be asked (Retry-After, RFC 9110 §10.2.3).
-    private static func wait(asked head: HTTPHead) -> Int64? {
+    static func wait(asked head: HTTPHead) -> Int64? {
         guard head.status == .tooManyRequests || head.status == .serviceUnavailable,
             let text = head.headers[.retryAfter]
         else { return nil }

@@ -23,10 +23,15 @@ final class ParallelDownload: Sendable {
     let state: Lock<State>
 
     struct Worker: Sendable {
-        let context: LoadContext
+        /// That of the task while the worker reads the response that the task has; then one of its own.
+        var context: LoadContext
         /// The part that it loads; `nil` while it waits for one.
         var part: Int?
+        /// Whether it waits before a repetition.
+        var isResting = false
         var ending = Ending.none
+
+        var awaitsPeer: Bool { part != nil && ending == .none && !context.isSuspended && context.isParked }
     }
 
     /// Whether the request of a worker is ended because another worker is to take over its bytes.
@@ -40,12 +45,16 @@ final class ParallelDownload: Sendable {
     struct State: Sendable {
         var plan: RangePlan
         var workers: [Worker] = []
+        /// The workers' own contexts.
+        var contexts: [LoadContext] = []
         /// Workers that wait for bytes to load.
         var waiting: [PollSlot] = []
         /// The error that ends the download.
         var failure: LoadError?
-        /// The error of the last worker that has left.
-        var last: LoadError?
+        /// The last failure of a connection, and the last refusal of a request. After both, the failure is why the bytes
+        /// are missing: only after it did the others need the refused request.
+        var lost: LoadError?
+        var refused: LoadError?
         /// No request is sent before this moment, because a server has said so (Retry-After).
         var notBefore: Int64 = 0
         /// How often a part has stalled since the last byte of any part.
@@ -83,12 +92,12 @@ final class ParallelDownload: Sendable {
 
     /// Passes a stop of the task on to all workers.
     func stop(_ reason: StopReason) {
-        for worker in state.withLock({ $0.workers }).dropFirst() { worker.context.stop(reason) }
+        for context in state.withLock({ $0.contexts }) { context.stop(reason) }
     }
 
     /// Passes a suspension of the task on to all workers.
     func setSuspended(_ isSuspended: Bool) {
-        for worker in state.withLock({ $0.workers }).dropFirst() { worker.context.handle.setSuspended(isSuspended) }
+        for context in state.withLock({ $0.contexts }) { context.handle.setSuspended(isSuspended) }
     }
 
     // MARK: Tokens
@@ -127,39 +136,66 @@ final class ParallelDownload: Sendable {
         try await begin()
         context.events?.allowOverlap()
         let most = max(1, min(count, context.core.configuration.connections.maximumPerHost))
-        var hop = hop
-        hop.purpose = .part
-        let requests = Requests(hop: hop, wasSuspended: wasSuspended, report: report)
+        let requests = Requests(hop, context, wasSuspended: wasSuspended, report: report)
+        let children = (0..<most).map { _ in LoadContext(partOf: context) }
         let part = state.withLock { state in
-            state.workers = [Worker(context: context)]
-            let part = state.plan.first(at: offset, now: clock.now())
-            state.workers[0].part = part?.id
+            state.contexts = children
+            state.workers = children.map { Worker(context: $0) }
+            guard let part = state.plan.first(at: offset, now: clock.now()) else { return nil as RangePlan.Part? }
+            (state.workers[0].context, state.workers[0].part) = (context, part.id)
             return part
         }
-        let children = (1..<max(most, 1)).map { _ in LoadContext(partOf: context) }
-        state.withLock { state in
-            for child in children { state.workers.append(Worker(context: child)) }
-        }
+        // The others may need its connection.
+        if part == nil { first.release() }
         for child in children {
-            guard context.core.registry.enter(child.handle, inPlaceOf: context.handle) else { continue }
-            child.handle.setSuspended(context.isSuspended)
+            guard context.core.registry.enter(child.handle, inPlaceOf: context.handle) else {
+                child.stop(.invalidated)
+                continue
+            }
+            // The task may be suspended or resumed between the two calls.
+            var isSuspended: Bool
+            repeat {
+                isSuspended = context.isSuspended
+                child.handle.setSuspended(isSuspended)
+            } while isSuspended != context.isSuspended
         }
         if let reason = context.stopReason, reason != .idle { stop(reason) }
         await withTaskGroup(of: Void.self) { group in
-            group.addTask { await self.work(0, part.map { (first, $0) }, requests) }
-            for index in children.indices { group.addTask { await self.work(index + 1, nil, requests) } }
+            for (index, child) in children.enumerated() {
+                let given = index == 0 ? part.map { Given(exchange: first, part: $0, context: context) } : nil
+                group.addTask { await self.work(index, child, given, requests) }
+            }
         }
         for child in children { child.endPart() }
-        first.release()
-        _ = context.mayRetry()
         try await end(context)
     }
 
     /// What the workers need to send requests, and to tell of their bytes.
     struct Requests: Sendable {
         let hop: Hop
+        /// The policy by which a worker repeats its request: the request itself has none, because one that is repeated
+        /// begins at another byte.
+        let policy: RetryPolicy?
         let wasSuspended: @Sendable () -> Bool
         let report: @Sendable (Int) async -> LoadError?
+
+        init(
+            _ hop: Hop, _ context: LoadContext, wasSuspended: @escaping @Sendable () -> Bool,
+            report: @escaping @Sendable (Int) async -> LoadError?
+        ) {
+            policy = hop.request.retryPolicy ?? context.core.configuration.retries.policy
+            var hop = hop
+            hop.purpose = .part
+            if policy != nil { hop.request.retryPolicy = .never }
+            (self.hop, self.wasSuspended, self.report) = (hop, wasSuspended, report)
+        }
+    }
+
+    /// The response that the task has, and the context that ends its waits.
+    private struct Given: Sendable {
+        let exchange: any Exchange
+        let part: RangePlan.Part
+        let context: LoadContext
     }
 
     /// Writes the journal before any byte: a file of the size of its content would count as complete.
@@ -171,10 +207,10 @@ final class ParallelDownload: Sendable {
 
     private func end(_ context: LoadContext) async throws(LoadError) {
         if let reason = context.stopReason { throw LoadError(reason, phase: .receiving) }
-        let (isComplete, failure, last) = state.withLock { ($0.plan.isComplete, $0.failure, $0.last) }
+        let (isComplete, failure, cause) = state.withLock { ($0.plan.isComplete, $0.failure, $0.lost ?? $0.refused) }
         if let failure { throw failure }
         guard isComplete else {
-            throw last
+            throw cause
                 ?? LoadError(.truncated, phase: .receiving, party: .remote, detail: "parts of the file are missing")
         }
         try await access { [self] () throws(IOFailure) in try ranges.complete() }
@@ -196,38 +232,50 @@ final class ParallelDownload: Sendable {
         /// Its bytes are written, or another worker has taken them over.
         case done
         /// The response is not the requested part: its bytes are left to the others.
-        case refused(LoadError, wait: Int64?)
+        case refused(LoadError, HTTPHead?)
         /// - Parameter hasMoved: whether it has brought bytes.
         case failed(LoadError, hasMoved: Bool)
     }
 
-    private func work(_ index: Int, _ first: (any Exchange, RangePlan.Part)?, _ requests: Requests) async {
-        let context = state.withLock { $0.workers[index].context }
+    private func work(_ index: Int, _ own: LoadContext, _ first: Given?, _ requests: Requests) async {
         var retries: BackoffPlan?
         var given = first
         working: while true {
-            var next = given?.1
-            if next == nil { next = await nextPart(index, context) }
+            var next = given?.part
+            if next == nil { next = await nextPart(index, own) }
             guard let part = next else { break }
-            let outcome = await load(part, given?.0, context, requests)
-            given = nil
+            let context = given?.context ?? own
+            let outcome = await load(part, given?.exchange, context, requests)
             let isAbandoned = await leave(part, index, context)
+            if given != nil {
+                given = nil
+                state.withLock { $0.workers[index].context = own }
+                // The task's context has no more waits. A stop of its one response is no end of the download.
+                context.revokeIdleStop()
+            }
             switch outcome {
             case .done: retries = nil
-            case .refused(let error, let wait):
-                note(error, wait: wait)
-                break working
+            case .refused(let error, let head):
+                note(refusal: error, head)
+                guard let head, await mayRepeat(index, &retries, own, requests, { $0.retry(after: head, own) }) else {
+                    break working
+                }
             case .failed(let error, let hasMoved):
                 // Another worker waits for the bytes, or the download is over.
                 if isAbandoned, error.reason == .idleTimeout { continue }
-                note(error, wait: nil)
+                state.withLock { $0.lost = error }
                 if error.endsAllParts { fail(error) }
                 if hasMoved { retries = nil }
-                guard await mayRepeat(after: error, &retries, context, requests) else { break working }
+                if isForgiven(error, own, requests) { continue }
+                let now = clock.now()
+                guard
+                    await mayRepeat(
+                        index, &retries, own, requests,
+                        { $0.retry(after: error, now: now, roll: .random(in: 0..<1)) })
+                else { break working }
             }
         }
         for slot in state.withLock({ $0.wake() }) { slot.wake() }
-        _ = context.mayRetry()
     }
 
     /// Ends a part, whose missing bytes are now for the others.
@@ -271,9 +319,10 @@ final class ParallelDownload: Sendable {
         for slot in waiting { slot.wake() }
     }
 
-    private func note(_ error: LoadError, wait: Int64?) {
+    private func note(refusal error: LoadError, _ head: HTTPHead?) {
+        let wait = head.flatMap { Self.wait(asked: $0) }
         state.withLock { state in
-            state.last = error
+            state.refused = error
             if let wait { state.notBefore = max(state.notBefore, clock.now() &+ wait) }
         }
     }
@@ -288,29 +337,43 @@ final class ParallelDownload: Sendable {
         for other in others { abandon(other) }
     }
 
-    /// Whether a worker may send another request after a failure: by the retry policy, whose count begins anew with each
-    /// byte of progress; or because the task was suspended, and its server has closed the connections meanwhile.
-    private func mayRepeat(
-        after error: LoadError, _ retries: inout BackoffPlan?, _ context: LoadContext, _ requests: Requests
-    ) async -> Bool {
-        guard state.withLock({ !$0.isOver }), context.mayRetry() else { return false }
-        if [.connectionLost, .truncated, .streamReset].contains(error.reason) {
-            let wasSuspended = requests.wasSuspended()
-            let isForgiven = state.withLock { state in
-                if wasSuspended { state.forgiven = state.workers.count }
-                state.forgiven -= 1
-                return state.forgiven >= 0
-            }
-            if isForgiven { return true }
+    /// Whether a worker may send another request at once, because the task was suspended, and its server has closed the
+    /// connections meanwhile.
+    private func isForgiven(_ error: LoadError, _ context: LoadContext, _ requests: Requests) -> Bool {
+        guard [.connectionLost, .truncated, .streamReset].contains(error.reason), context.mayRetry() else {
+            return false
         }
-        let request = requests.hop.request
-        guard let policy = request.retryPolicy ?? context.core.configuration.retries.policy else { return false }
-        var plan = retries ?? BackoffPlan(request, policy, now: clock.now())
-        defer { retries = plan }
-        guard let retry = plan.retry(after: error, now: clock.now(), roll: .random(in: 0..<1)) else { return false }
+        let wasSuspended = requests.wasSuspended()
+        return state.withLock { state in
+            if wasSuspended { state.forgiven = state.workers.count }
+            state.forgiven -= 1
+            return state.forgiven >= 0
+        }
+    }
+
+    /// Whether a worker may send another request, by the retry policy, whose count begins anew with each byte of
+    /// progress, and by the session's budget. Waits as long as the policy says.
+    /// - Parameter decide: asks the policy.
+    private func mayRepeat(
+        _ index: Int, _ retries: inout BackoffPlan?, _ context: LoadContext, _ requests: Requests,
+        _ decide: (inout BackoffPlan) -> Retry?
+    ) async -> Bool {
+        guard let policy = requests.policy, context.mayRetry() else { return false }
+        var plan = retries ?? BackoffPlan(requests.hop.request, policy, now: clock.now())
+        let decided = decide(&plan)
+        retries = plan
+        var entry: RetryLedger.Entry?
+        guard let retry = decided, context.affords(retry, &entry) else { return false }
+        let mayRest = state.withLock { state in
+            state.workers[index].isResting = !state.isOver
+            return !state.isOver
+        }
+        defer { state.withLock { $0.workers[index].isResting = false } }
         do throws(LoadError) {
+            guard mayRest else { throw LoadError(.cancelled, phase: .waiting) }
             try await context.backoff(retry, endsOnPathChange: policy.retriesOnNetworkChange)
         } catch {
+            if let entry { context.core.retries?.giveBack(entry, now: clock.now()) }
             return false
         }
         return true
@@ -322,25 +385,27 @@ final class ParallelDownload: Sendable {
         case part(RangePlan.Part)
         /// A part of another worker has stalled.
         case overdue(Int)
+        /// There are no bytes to load, and no part has stalled before this moment.
+        case wait(until: Int64)
         case end
     }
 
-    /// The time, in nanoseconds, after which a part counts as stalled if a worker waits for bytes to load.
-    private static let stallLimit: Int64 = 10_000_000_000
     /// So many parts may stall one after the other without a byte of any.
     private static let maximumStalls = 5
 
     private func nextPart(_ index: Int, _ context: LoadContext) async -> RangePlan.Part? {
         while true {
-            var step = state.withLock { $0.step(index, clock.now()) }
-            if step == nil {
-                let alarm = Alarm(clock, at: clock.now() &+ Self.stallLimit, context.handle)
+            var step: Step? = state.withLock { $0.step(index, clock.now()) }
+            if case .wait(let moment)? = step {
+                let alarm = Alarm(clock, at: moment, context.handle)
                 step = await Poller.shared.wait(until: context.handle) { slot in
                     state.withLock { state in
-                        let step = state.step(index, clock.now(), stalledFor: Self.stallLimit)
+                        let now = clock.now()
+                        let step = state.step(index, now)
                         state.waiting.removeAll { $0 === slot }
-                        if step == nil { state.waiting.append(slot) }
-                        return step
+                        guard case .wait = step, now < moment else { return step }
+                        state.waiting.append(slot)
+                        return nil
                     }
                 } forget: { slot in
                     state.withLock { $0.waiting.removeAll { $0 === slot } }
@@ -349,6 +414,7 @@ final class ParallelDownload: Sendable {
             }
             switch step {
             case .part(let part)?: return part
+            case .wait?: continue
             case .overdue(let other)?:
                 let isHopeless = state.withLock { state in
                     state.stalls += 1
@@ -371,28 +437,31 @@ final class ParallelDownload: Sendable {
 }
 
 extension ParallelDownload.State {
-    /// The next step of a worker without a part; `nil` if it must wait.
-    /// - Parameter limit: the time without progress after which a part has stalled; `nil` to disregard it.
-    fileprivate mutating func step(_ index: Int, _ now: Int64, stalledFor limit: Int64? = nil) -> ParallelDownload.Step?
-    {
+    /// The time, in nanoseconds, after which a part counts as stalled if a worker waits for bytes to load.
+    private static var stallLimit: Int64 { 10_000_000_000 }
+
+    /// The next step of a worker without a part.
+    fileprivate mutating func step(_ index: Int, _ now: Int64) -> ParallelDownload.Step {
         if isOver { return .end }
         if let part = plan.next(now: now) {
             workers[index].part = part.id
             return .part(part)
         }
         guard workers.contains(where: { $0.part != nil }) else { return .end }
-        guard let limit, let part = plan.overdue(since: now - limit),
-            let other = workers.firstIndex(where: {
-                $0.part == part.id && $0.ending == .none && !$0.context.isSuspended
-            })
-        else { return nil }
+        let waiting = workers.filter(\.awaitsPeer).compactMap(\.part)
+        guard let part = plan.slowest(now: now, where: waiting.contains),
+            let other = workers.firstIndex(where: { $0.part == part.id })
+        else { return .wait(until: now &+ Self.stallLimit) }
+        guard now - part.moved >= Self.stallLimit else { return .wait(until: part.moved &+ Self.stallLimit) }
         workers[other].ending = .stopping
         return .overdue(other)
     }
 
-    /// Marks all workers that load as abandoned, and returns them.
+    /// Marks all workers that load, or wait before a repetition, as abandoned, and returns them.
     fileprivate mutating func abandonAll() -> [Int] {
-        let others = workers.indices.filter { workers[$0].part != nil && workers[$0].ending == .none }
+        let others = workers.indices.filter {
+            (workers[$0].part != nil || workers[$0].isResting) && workers[$0].ending == .none
+        }
         for other in others { workers[other].ending = .stopping }
         return others
     }

@@ -41,8 +41,8 @@ struct RangePlan: Sendable {
     ///   - count: the number of parts, at least 1.
     init(length: Int64, held: ByteRanges = ByteRanges(), count: Int, least: Int64) {
         (self.length, self.held, self.least) = (length, held, max(1, least))
-        let missing = length - held.total
-        share = max(self.least, (missing + Int64(max(1, count)) - 1) / Int64(max(1, count)))
+        let (missing, count) = (length - held.total, Int64(max(1, count)))
+        share = max(self.least, missing / count + (missing % count).signum())
     }
 
     /// The bytes that are written.
@@ -74,7 +74,7 @@ struct RangePlan: Sendable {
     mutating func next(now: Int64) -> Part? {
         if let gap = taken.gap(before: length) { return begin(piece(of: gap), reach: nil, now) }
         guard let index = parts.indices.max(by: { parts[$0].missing < parts[$1].missing }),
-            parts[index].missing >= 2 * least
+            parts[index].missing / 2 >= least
         else { return nil }
         let (middle, end) = (parts[index].end - parts[index].missing / 2, parts[index].end)
         parts[index].end = middle
@@ -82,7 +82,7 @@ struct RangePlan: Sendable {
     }
 
     private func piece(of gap: Range<Int64>) -> Range<Int64> {
-        Int64(gap.count) < share + least ? gap : gap.lowerBound..<gap.lowerBound + share
+        Int64(gap.count) - share < least ? gap : gap.lowerBound..<gap.lowerBound + share
     }
 
     private mutating func begin(_ range: Range<Int64>, reach: Int64?, _ now: Int64) -> Part {
@@ -145,8 +145,20 @@ struct RangePlan: Sendable {
         held.insert(part.begin..<part.written)
     }
 
-    /// Returns a part that misses bytes and has made no progress since `moment`.
-    func overdue(since moment: Int64) -> Part? { parts.first { $0.missing > 0 && $0.moved <= moment } }
+    /// Returns the part whose peer has been silent for the longest time. Time in which a part does not wait for its peer
+    /// does not count.
+    /// - Parameter isWaiting: whether the part with an ID waits for its peer.
+    mutating func slowest(now: Int64, where isWaiting: (Int) -> Bool) -> Part? {
+        var slowest: Part?
+        for index in parts.indices where parts[index].missing > 0 {
+            guard isWaiting(parts[index].id) else {
+                parts[index].moved = now
+                continue
+            }
+            if parts[index].moved < slowest?.moved ?? .max { slowest = parts[index] }
+        }
+        return slowest
+    }
 }
 
 extension RangePlan.Part {

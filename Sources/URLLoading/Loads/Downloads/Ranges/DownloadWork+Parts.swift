@@ -14,7 +14,7 @@ extension DownloadWork {
         let wanted = options.parallelRanges
         return state.withLock { state in
             guard state.hasContent, let head = state.response?.http, let record = state.record, let file = state.file,
-                let length = record.length, length <= options.maximumSize ?? .max
+                let length = record.length, length <= options.maximumSize ?? .max, length <= FileRanges.maximumLength
             else { return nil }
             let ranges = wanted ?? ParallelRanges(1)
             let mustContinue = !state.held.isPrefix
@@ -69,7 +69,7 @@ extension DownloadWork {
         of parts: ParallelDownload, _ held: FileWriter, _ known: ResumeToken.Record, isEarly: Bool
     ) -> ResumeToken? {
         var record = known
-        guard !held.wasDelivered, let total = try? parts.describe(&record), isEarly || total > 0 else { return nil }
+        guard let total = try? parts.describe(&record), isEarly || total > 0 else { return nil }
         (record.path, record.bytes, record.isEarly, record.boot) = (held.path, nil, isEarly, SystemBoot.identity)
         return ResumeToken(record, held)
     }
