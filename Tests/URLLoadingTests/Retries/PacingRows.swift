@@ -140,13 +140,14 @@ struct PacingRows {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .status(.tooManyRequests, headers: [.retryAfter: "20"]) }
             origin.route("/later") { _ in .ok("x") }
-            let handler = RequestRate(perSecond: 1_000_000_000, maximumWait: .seconds(30))
+            let handler = RequestRate(perSecond: 1_000, maximumWait: .seconds(30))
             let (session, clock) = rig(handler)
             _ = try await session.data(from: origin.url())
             async let later = session.text(origin.url("/later"))
             try await clock.untilSleeping()
             clock.advance(by: .seconds(20))
             #expect(try await later == "x")
+            clock.advance(by: .seconds(1))
             origin.route("/") { _ in .status(.tooManyRequests, headers: [.retryAfter: "40"]) }
             _ = try await session.data(from: origin.url())
             await expectFailure(.rateLimited, .local, .preparing) { try await session.data(from: origin.url("/later")) }
