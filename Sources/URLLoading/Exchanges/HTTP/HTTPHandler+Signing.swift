@@ -17,8 +17,13 @@ extension HTTPHandler {
         _ cause: BodyProviderContext.Cause?, for load: LoadContext
     ) async -> LoadError? {
         var request = request
-        do throws(LoadError) { try await sign(&request, over: exchange, hop, cause, for: load) } catch { return error }
-        return await failure(of: exchange, request)
+        do throws(LoadError) {
+            try await sign(&request, over: exchange, hop, cause, for: load)
+            try await exchange.start(request)
+        } catch {
+            return error
+        }
+        return nil
     }
 
     private static func sign(

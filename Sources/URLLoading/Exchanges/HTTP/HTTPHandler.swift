@@ -37,11 +37,7 @@ struct HTTPHandler: Sendable {
                 }
                 if !retries.wantsFresh { firstFreshID = ConnectionIdentifier.next }
                 record = nil
-                let failure =
-                    load.signs
-                    ? await failure(of: exchange, signing: request, hop, retries.cause, for: load)
-                    : await failure(of: exchange, request)
-                if let error = failure {
+                if let error = await failure(of: exchange, request, hop, retries.cause, for: load) {
                     try release(exchange, after: error, &retries)
                 } else {
                     let mustRepeat = answered(exchange, request, load, &retries)
@@ -56,7 +52,7 @@ struct HTTPHandler: Sendable {
             }
         } catch {
             if let record { load.events?.add(record, error) }
-            throw error.at(hop.request.url).explained(by: hop.request, load.core.configuration)
+            throw explained(error, hop, load)
         }
     }
 
@@ -352,8 +348,17 @@ struct HTTPHandler: Sendable {
 
     /// Sends the request and waits for the response's head. Returns the failure; `nil` if the head was received.
     @inline(never)
-    static func failure(of exchange: any NetworkExchange, _ request: PreparedRequest) async -> LoadError? {
+    private static func failure(
+        of exchange: any NetworkExchange, _ request: PreparedRequest, _ hop: Hop,
+        _ cause: BodyProviderContext.Cause?, for load: LoadContext
+    ) async -> LoadError? {
+        if load.signs { return await failure(of: exchange, signing: request, hop, cause, for: load) }
         do throws(LoadError) { try await exchange.start(request) } catch { return error }
         return nil
+    }
+
+    @inline(never)
+    private static func explained(_ error: LoadError, _ hop: Hop, _ load: LoadContext) -> LoadError {
+        error.at(hop.request.url).explained(by: hop.request, load.core.configuration)
     }
 }
