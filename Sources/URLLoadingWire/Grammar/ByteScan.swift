@@ -66,8 +66,8 @@ extension UnsafeRawBufferPointer {
         return index
     }
 
-    /// Returns whether the bytes in `range` equal `text`, ignoring ASCII case. `text` has letters in lower case, digits,
-    /// "-" and ":" only.
+    /// Returns whether the bytes in `range` equal `text`, ignoring ASCII case. `text` has letters in lower case,
+    /// digits, "-" and ":" only.
     @inline(__always)
     func matches(_ text: StaticString, in range: Range<Int>) -> Bool {
         let count = text.utf8CodeUnitCount

@@ -78,11 +78,12 @@ extension LoadMetrics {
         /// group contains ML-KEM (FIPS 203). `nil` if the group is not known.
         ///
         /// ```swift
-        /// if transaction.isPostQuantum == false { print("\(transaction.keyExchangeGroup ?? "") is a classical group") }
+        /// if transaction.isPostQuantum == false { print("a classical key exchange") }
         /// ```
         public var isPostQuantum: Bool? { keyExchangeGroup.map { $0.uppercased().contains("MLKEM") } }
-        /// The algorithm with which the server signed the handshake, as in RFC 8446 §4.2.3 without the curve or the kind
-        /// of certificate: `rsa_pss_sha256`, `ecdsa_sha384`, `ed25519`. `nil` without TLS, and for a resumed session.
+        /// The algorithm with which the server signed the handshake, as in RFC 8446 §4.2.3 without the curve or the
+        /// kind of certificate: `rsa_pss_sha256`, `ecdsa_sha384`, `ed25519`. `nil` without TLS, and for a resumed
+        /// session.
         public var signatureAlgorithm: String? { record.facts?.signatureAlgorithm }
 
         // MARK: Bytes, before TLS

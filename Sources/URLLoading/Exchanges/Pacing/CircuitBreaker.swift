@@ -5,7 +5,7 @@ import URLLoadingIO
 import URLLoadingWire
 
 /// A handler that makes no requests to a server for a while after several failures in a row, so that loads fail at once
-/// instead of waiting for a server that is down, and the server is not asked by everyone while it recovers.
+/// instead of waiting for a server that is down, and the server is not overrun by all loads while it recovers.
 ///
 /// ```swift
 /// configuration.handlers.append(CircuitBreaker(failures: 5, pause: .seconds(30)))

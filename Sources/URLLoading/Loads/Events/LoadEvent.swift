@@ -20,8 +20,8 @@ public enum LoadEvent: Sendable {
     /// An attempt failed, or was answered with a status that may be temporary, and is retried: ``RetryPolicy``. Not
     /// emitted when a request is sent again at once because the peer had closed an idle connection.
     indirect case retrying(Retry)
-    /// A retry that the policy allows is beyond the session's budget (``Configuration/Retries/budget``) and is not made:
-    /// the outcome of the attempt is that of the load.
+    /// A retry that the policy allows is beyond the session's budget (``Configuration/Retries/budget``) and is not
+    /// made: the outcome of the attempt is that of the load.
     indirect case retryRefused(Retry)
     /// The load waits for a network that it may use: ``Configuration/Networks/waitsForConnectivity``. Emitted once for
     /// each wait.

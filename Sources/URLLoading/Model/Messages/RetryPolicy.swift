@@ -63,9 +63,9 @@ public struct RetryPolicy: Sendable, Hashable {
     public var maximumRetryAfter: Duration = .seconds(60)
     /// Whether a new or changed network ends the delay after an error; true by default.
     public var retriesOnNetworkChange = true
-    /// Whether methods other than GET, HEAD, QUERY, OPTIONS, TRACE, PUT and DELETE are retried; false by default. The server
-    /// may have processed a failed request, and then processes it twice (RFC 9110 §9.2.2): only for servers that detect
-    /// duplicates.
+    /// Whether methods other than GET, HEAD, QUERY, OPTIONS, TRACE, PUT and DELETE are retried; false by default. The
+    /// server may have processed a failed request, and then processes it twice (RFC 9110 §9.2.2): only for servers that
+    /// detect duplicates.
     public var retriesNonIdempotent = false
 
     /// Creates a policy with default settings.

@@ -64,8 +64,8 @@ public struct DownloadOptions: Sendable {
     /// ```
     /// The first request is the same as without. If its response has a strong validator (RFC 9110 §8.8.1), a known
     /// length and no content coding, further requests ask for ranges of the same version (§13.1.5, §14.2), and a part
-    /// that is still long when another has ended is divided again. A response that is not exactly the requested range of
-    /// that version is never written. A server that does not send ranges, or not so many, is read over fewer
+    /// that is still long when another has ended is divided again. A response that is not exactly the requested range
+    /// of that version is never written. A server that does not send ranges, or not so many, is read over fewer
     /// connections, or one. If what is missing is refused to all of them, the load ends with
     /// ``LoadError/Reason/resumeMismatch``, because the content has changed, or with
     /// ``LoadError/Reason/unacceptableStatus``.

@@ -9,8 +9,8 @@
 /// options.parallelRanges = ParallelRanges(4, minimumPartSize: 16 << 20)
 /// ```
 public struct ParallelRanges: Sendable, Hashable, ExpressibleByIntegerLiteral, CustomStringConvertible {
-    /// The number of parts at once, 1 to 16. Each has a connection of its own, or over HTTP/2 a stream of one, and there
-    /// are never more than ``Configuration/Connections/maximumPerHost``.
+    /// The number of parts at once, 1 to 16. Each has a connection of its own, or over HTTP/2 a stream of one, and
+    /// there are never more than ``Configuration/Connections/maximumPerHost``.
     public var count: Int { didSet { count = Self.valid(count) } }
     /// The size, in bytes, below which no part is divided further; 64 KiB to 4 EiB, 1 MiB by default. A file with less
     /// than twice as many bytes is loaded as a whole.

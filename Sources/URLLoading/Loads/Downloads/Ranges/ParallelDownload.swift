@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Carries out a `RangePlan`: workers, each with one request at a time, write their parts into one file. The first worker
-// continues the response that the task has; the others send requests for ranges, each under a condition (If-Range), and
-// write nothing before the response has named exactly the range that was asked for.
+// Carries out a `RangePlan`: workers, each with one request at a time, write their parts into one file. The first
+// worker continues the response that the task has; the others send requests for ranges, each under a condition
+// (If-Range), and write nothing before the response has named exactly the range that was asked for.
 //
 // Each worker has a load context of its own, because an idle timeout ends the wait of one worker and not the download.
-// Stops and suspensions of the task are passed on to all of them (`stop`, `setSuspended`). An idle stop, which alone can
-// be revoked, also ends the wait of a worker whose bytes another takes over (`abandon`).
+// Stops and suspensions of the task are passed on to all of them (`stop`, `setSuspended`). An idle stop, which alone
+// can be revoked, also ends the wait of a worker whose bytes another takes over (`abandon`).
 
 import FoundationEssentials
 import Synchronization
@@ -51,8 +51,8 @@ final class ParallelDownload: Sendable {
         var waiting: [PollSlot] = []
         /// The error that ends the download.
         var failure: LoadError?
-        /// The last failure of a connection, and the last refusal of a request. After both, the failure is why the bytes
-        /// are missing: only after it did the others need the refused request.
+        /// The last failure of a connection, and the last refusal of a request. After both, the failure is why the
+        /// bytes are missing: only after it did the others need the refused request.
         var lost: LoadError?
         var refused: LoadError?
         /// No request is sent before this moment, because a server has said so (Retry-After).

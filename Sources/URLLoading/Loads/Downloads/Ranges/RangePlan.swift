@@ -145,8 +145,8 @@ struct RangePlan: Sendable {
         held.insert(part.begin..<part.written)
     }
 
-    /// Returns the part whose peer has been silent for the longest time. Time in which a part does not wait for its peer
-    /// does not count.
+    /// Returns the part whose peer has been silent for the longest time. Time in which a part does not wait for its
+    /// peer does not count.
     /// - Parameter isWaiting: whether the part with an ID waits for its peer.
     mutating func slowest(now: Int64, where isWaiting: (Int) -> Bool) -> Part? {
         var slowest: Part?
