@@ -50,7 +50,7 @@ extension HTTP2Codec {
     /// Records the reason why nghttp2 is about to end a stream. Returns false.
     @discardableResult
     func refuse(_ code: WireViolation.Code, _ section: String, _ stream: Int32) -> Bool {
-        if streams[stream]?.violation == nil { streams[stream]?.violation = .remote(code, section) }
+        if let state = streams[stream], state.violation == nil { state.violation = .remote(code, section) }
         return false
     }
 
@@ -72,7 +72,7 @@ extension HTTP2Codec {
         switch Int32(header.type) {
         case Int32(NGHTTP2_HEADERS.rawValue): receivedHeaders(header.stream_id, isLast: isLast)
         case Int32(NGHTTP2_DATA.rawValue):
-            if isLast { end(header.stream_id, Headers()) }
+            if isLast, let state = streams[header.stream_id] { end(header.stream_id, state, Headers()) }
         case Int32(NGHTTP2_SETTINGS.rawValue):
             if header.flags & UInt8(NGHTTP2_FLAG_ACK.rawValue) != 0 { return add(.settingsAcknowledged) }
             let limit = nghttp2_session_get_remote_settings(session, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS)
@@ -84,7 +84,7 @@ extension HTTP2Codec {
             add(.goAway(HTTP2ErrorCode(rawValue: frame.pointee.goaway.error_code), last: last))
         case Int32(NGHTTP2_RST_STREAM.rawValue):
             let code = HTTP2ErrorCode(rawValue: frame.pointee.rst_stream.error_code)
-            guard streams.removeValue(forKey: header.stream_id) != nil else { return }
+            guard streams.remove(header.stream_id) != nil else { return }
             add(code == .refusedStream ? .unprocessed(header.stream_id) : .reset(header.stream_id, code))
         default: break
         }
@@ -100,35 +100,36 @@ extension HTTP2Codec {
                 violations: state.violations.adding(section.violations))
             if status.kind == .informational {
                 state.violations = head.violations
-                return receivedInformational(head, stream)
+                return receivedInformational(head, stream, state)
             }
             state.hasHead = true
             add(.response(stream, head))
-            if isLast { end(stream, Headers()) }
+            if isLast { end(stream, state, Headers()) }
         } else {
-            end(stream, section.headers)
+            end(stream, state, section.headers)
         }
     }
 
-    private func receivedInformational(_ head: HTTP1ResponseHead, _ stream: Int32) {
-        streams[stream]?.informationalCount += 1
-        guard let count = streams[stream]?.informationalCount, count <= limits.informationalCount else {
-            if let state = streams.removeValue(forKey: stream) { allowLateFrames(state) }
+    private func receivedInformational(_ head: HTTP1ResponseHead, _ stream: Int32, _ state: HTTP2StreamState) {
+        state.informationalCount += 1
+        guard state.informationalCount <= limits.informationalCount else {
+            streams.remove(stream)
+            allowLateFrames(state)
             nghttp2_submit_rst_stream(session, 0, stream, HTTP2ErrorCode.enhanceYourCalm.rawValue)
             return add(.violation(stream, .remote(.tooManyInformational, "RFC 9110 15.2")))
         }
         add(.informational(stream, head))
     }
 
-    private func end(_ stream: Int32, _ trailers: Headers) {
-        guard streams[stream]?.hasHead == true else { return }
-        streams[stream]?.hasHead = false
+    private func end(_ stream: Int32, _ state: HTTP2StreamState, _ trailers: Headers) {
+        guard state.hasHead else { return }
+        state.hasHead = false
         add(.end(stream, trailers: trailers))
     }
 
     /// Handles a stream that nghttp2 has closed: both sides have ended, or one has reset it.
     func closed(_ stream: Int32, _ code: HTTP2ErrorCode) {
-        guard let state = streams.removeValue(forKey: stream) else { return }
+        guard let state = streams.remove(stream) else { return }
         if code != .noError { allowLateFrames(state) }
         if let violation = state.violation { return add(.violation(stream, violation)) }
         switch code {
@@ -163,29 +164,29 @@ extension HTTP2Codec {
 
     /// Reports a request that was never sent.
     func notSent(_ stream: Int32) {
-        if streams.removeValue(forKey: stream) != nil { add(.unprocessed(stream)) }
+        if streams.remove(stream) != nil { add(.unprocessed(stream)) }
     }
 
     /// Fills a DATA frame.
     func fill(_ buffer: UnsafeMutableRawBufferPointer, _ flags: UnsafeMutablePointer<UInt32>, _ stream: Int32) -> Int {
-        guard streams[stream] != nil else {
+        guard let state = streams[stream] else {
             // The stream was ended meanwhile; its RST_STREAM is about to be sent.
             return Int(NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue)
         }
-        let count = streams[stream]?.take(into: buffer) ?? 0
+        let count = state.take(into: buffer)
         if count > 0 { add(.sent(stream, count)) }
-        guard streams[stream]?.queued == 0 else { return count }
-        guard streams[stream]?.hasEnded == true else {
+        guard state.queued == 0 else { return count }
+        guard state.hasEnded else {
             guard count == 0 else { return count }
-            streams[stream]?.isDeferred = true
+            state.isDeferred = true
             return Int(NGHTTP2_ERR_DEFERRED.rawValue)
         }
         flags.pointee |= UInt32(NGHTTP2_DATA_FLAG_EOF.rawValue)
-        if let trailers = streams[stream]?.trailers {
+        if let trailers = state.trailers {
             flags.pointee |= UInt32(NGHTTP2_DATA_FLAG_NO_END_STREAM.rawValue)
             trailers.withFields { _ = nghttp2_submit_trailer(session, stream, $0, $1) }
         }
-        streams[stream]?.isSending = false
+        state.isSending = false
         add(.sentAll(stream))
         return count
     }

@@ -11,7 +11,7 @@ extension HTTP2Codec {
     func checkSendWindows(_ frame: UnsafeRawBufferPointer) throws(HTTP2Refusal) {
         guard let largest = Self.largestInitialWindow(frame) else { return }
         let initial = Int64(nghttp2_session_get_remote_settings(session, NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE))
-        for stream in streams.keys {
+        for stream in streams.numbers {
             // nghttp2 returns -1 for a stream whose HEADERS it has not sent, and 0 for a negative window: neither
             // overflows.
             let window = Int64(nghttp2_session_get_stream_remote_window_size(session, stream))

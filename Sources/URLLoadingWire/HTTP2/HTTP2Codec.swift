@@ -34,7 +34,7 @@ package final class HTTP2Codec {
     #if !DEBUG
     @exclusivity(unchecked)
     #endif
-    var streams: [Int32: HTTP2StreamState] = [:]
+    var streams = HTTP2StreamTable<HTTP2StreamState>()
 
     /// The head or trailer section being received.
     #if !DEBUG
@@ -206,26 +206,26 @@ package final class HTTP2Codec {
 
     /// Adds to the body of a request. The bytes are held until frames take them: see `queued`.
     package func send(_ bytes: UnsafeRawBufferPointer, on stream: Int32) {
-        guard !bytes.isEmpty, streams[stream]?.isSending == true else { return }
-        streams[stream]?.append(bytes)
-        resume(stream)
+        guard !bytes.isEmpty, let state = streams[stream], state.isSending else { return }
+        state.append(bytes)
+        resume(stream, state)
     }
 
     /// Ends the body of a request.
     package func endSending(on stream: Int32, trailers: Headers = Headers()) throws(WireViolation) {
-        guard streams[stream]?.isSending == true else { return }
+        guard let state = streams[stream], state.isSending else { return }
         let fields = try HTTP2FieldList(trailers: trailers)
-        streams[stream]?.hasEnded = true
-        if !fields.isEmpty { streams[stream]?.trailers = fields }
-        resume(stream)
+        state.hasEnded = true
+        if !fields.isEmpty { state.trailers = fields }
+        resume(stream, state)
     }
 
     /// The bytes of the body that no frame has taken yet.
     package func queued(on stream: Int32) -> Int { streams[stream]?.queued ?? 0 }
 
-    private func resume(_ stream: Int32) {
-        guard streams[stream]?.isDeferred == true else { return }
-        streams[stream]?.isDeferred = false
+    private func resume(_ stream: Int32, _ state: HTTP2StreamState) {
+        guard state.isDeferred else { return }
+        state.isDeferred = false
         nghttp2_session_resume_data(session, stream)
     }
 
@@ -238,7 +238,7 @@ package final class HTTP2Codec {
 
     /// Resets a stream. Data that still arrives for it is dropped.
     package func reset(_ stream: Int32, _ code: HTTP2ErrorCode) {
-        guard let state = streams.removeValue(forKey: stream) else { return }
+        guard let state = streams.remove(stream) else { return }
         allowLateFrames(state)
         nghttp2_submit_rst_stream(session, 0, stream, code.rawValue)
     }
@@ -249,7 +249,7 @@ package final class HTTP2Codec {
     }
 
     /// Removes the state of a stream that has ended by itself.
-    package func forget(_ stream: Int32) { streams[stream] = nil }
+    package func forget(_ stream: Int32) { streams.remove(stream) }
 
     // MARK: Flow control (RFC 9113 §5.2)
 

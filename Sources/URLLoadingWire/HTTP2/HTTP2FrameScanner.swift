@@ -45,7 +45,8 @@ struct HTTP2FrameScanner {
     /// Returns how many bytes to pass to nghttp2 next: a whole frame, or a piece of DATA; 0 if more input is needed.
     /// - Parameter streams: the streams in use.
     mutating func next(
-        _ input: UnsafeRawBufferPointer, at start: Int, _ limits: HTTP2Limits, _ streams: [Int32: HTTP2StreamState]
+        _ input: UnsafeRawBufferPointer, at start: Int, _ limits: HTTP2Limits,
+        _ streams: HTTP2StreamTable<HTTP2StreamState>
     ) throws(HTTP2Refusal) -> Int {
         if rest > 0 {
             let count = min(rest, input.count - start)
