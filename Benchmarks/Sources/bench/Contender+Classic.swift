@@ -4,7 +4,7 @@ extension Contender {
     /// The classic API, compared with an async handle plus an empty operation on a queue of the same kind: the
     /// difference is its cost beyond the queue.
     static let classicShapes =
-        ["queuehop", "queuehop2", "handler", "delegate"].map {
+        ["queuehop", "queuehop2", "handler", "delegate", "async", "async-subclass"].map {
             Contender(name: $0, executable: "classic", environment: ["CLASSIC_SHAPE": $0])
         }
         // With the cache and the cookies of the default session configuration.

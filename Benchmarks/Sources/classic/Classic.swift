@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The classic API: data tasks with a completion handler or a delegate, one chain of requests for each connection.
+// The classic API: data tasks with a completion handler or a delegate, one chain of requests for each connection, or the
+// async method (`async`; `async-subclass` of a subclass, whose result goes over the delegate queue).
 // CLASSIC_SHAPE selects the API; CLASSIC_REMEMBERS enables cache and cookies, and every response is stored anew;
 // `queuehop` awaits an async handle and an empty operation, `queuehop2` two.
 
@@ -23,7 +24,7 @@ enum Classic {
         let shape = ProcessInfo.processInfo.environment["CLASSIC_SHAPE"] ?? "handler"
         let run: @Sendable (URL, Int) async throws -> Int64
         switch shape {
-        case "handler", "delegate":
+        case "handler", "delegate", "async", "async-subclass":
             let configuration = URLSessionConfiguration.ephemeral
             configuration.httpMaximumConnectionsPerHost = connections
             // Configured as `fnet`, unless the cost of the default cache and cookies is measured as well.
@@ -33,8 +34,13 @@ enum Classic {
             } else {
                 configuration.requestCachePolicy = .reloadIgnoringLocalCacheData
             }
-            let chains = Chains(configuration, usesDelegate: shape == "delegate")
-            run = { url, requests in await chains.run(url, requests, connections) }
+            if shape.hasPrefix("async") {
+                let calls = Calls(configuration, isSubclass: shape == "async-subclass")
+                run = { url, requests in try await calls.run(url, requests, connections) }
+            } else {
+                let chains = Chains(configuration, usesDelegate: shape == "delegate")
+                run = { url, requests in await chains.run(url, requests, connections) }
+            }
         default:
             let hops = Hops(connections, count: shape == "queuehop2" ? 2 : 1)
             run = { url, requests in try await hops.run(url, requests) }
@@ -114,6 +120,36 @@ final class Chains: NSObject, URLSessionDataDelegate, @unchecked Sendable {
     func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
         if let error { bench_fail("\(error)") }
         finish()
+    }
+}
+
+/// Async calls, one after another for each connection.
+final class Calls: Sendable {
+    private final class Subclass: URLSession, @unchecked Sendable {}
+    private let session: URLSession
+    private let left = Atomic<Int>(0)
+
+    init(_ configuration: URLSessionConfiguration, isSubclass: Bool) {
+        session = isSubclass ? Subclass(configuration: configuration) : URLSession(configuration: configuration)
+    }
+
+    func run(_ url: URL, _ requests: Int, _ connections: Int) async throws -> Int64 {
+        left.store(requests, ordering: .relaxed)
+        let request = URLRequest(url: url)
+        return try await withThrowingTaskGroup(of: Int64.self) { group in
+            for _ in 0..<connections {
+                group.addTask { [self] in
+                    var bytes: Int64 = 0
+                    while left.subtract(1, ordering: .relaxed).newValue >= 0 {
+                        let (data, response) = try await session.data(for: request)
+                        guard (response as? HTTPURLResponse)?.statusCode == 200 else { bench_fail("not a 200") }
+                        bytes += Int64(data.count)
+                    }
+                    return bytes
+                }
+            }
+            return try await group.reduce(0, +)
+        }
     }
 }
 

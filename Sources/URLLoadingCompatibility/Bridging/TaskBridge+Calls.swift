@@ -8,7 +8,7 @@ import URLLoading
 import URLLoadingIO
 
 extension TaskBridge: LaneCaller {
-    /// Makes the calls that are due. Called on the lane.
+    /// Makes the calls that are due. Called on the lane, or where the load ended if they are only the library's own.
     func makeCalls() {
         guard state.withLock({ $0.mailbox.beginTurn() }) else { return lane.append(.caller(self)) }
         for _ in 0..<lane.callsPerTurn {
@@ -92,7 +92,7 @@ extension TaskBridge: LaneCaller {
         // The file is removed when the handler returns, unless the program moves it.
         let file = error == nil ? savedFile : nil
         switch handler {
-        case .data(let handler)?: handler(error == nil ? body : nil, response, failure)
+        case .data(let handler)?, .awaited(let handler)?: handler(error == nil ? body : nil, response, failure)
         case .file(let handler)?: handler(file?.url, response, failure)
         case .bytes(let pipe)?: pipe.finish(failure)
         case nil: taskDelegate?.urlSession(session, task: task, didCompleteWithError: failure)

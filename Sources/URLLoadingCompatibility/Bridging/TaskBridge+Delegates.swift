@@ -16,6 +16,12 @@ extension TaskBridge {
     /// The session's delegate, which receives connection-level challenges.
     var sessionDelegate: (any URLSessionDelegate)? { state.withLock { $0.session }?.delegates.session }
 
+    /// Whether neither the task nor its session has a delegate of any kind.
+    var isWithoutDelegate: Bool {
+        let (session, task) = state.withLock { ($0.session, $0.task) }
+        return task?.ownDelegate == nil && session?.delegates.session == nil
+    }
+
     var downloadDelegate: (any URLSessionDownloadDelegate)? { delegate { $0.download } }
     var socketDelegate: (any URLSessionWebSocketDelegate)? { delegate { $0.socket } }
     var streamDelegate: (any URLSessionStreamDelegate)? { delegate { $0.stream } }

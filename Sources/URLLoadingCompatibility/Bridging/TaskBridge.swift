@@ -16,6 +16,8 @@ final class TaskBridge: Sendable {
     /// The receiver of the result of a task without delegate calls.
     enum Handler: Sendable {
         case data(@Sendable (Data?, URLResponse?, (any Error)?) -> Void)
+        /// The library's own closure, which resumes the caller that awaits the result; called on any thread.
+        case awaited(@Sendable (Data?, URLResponse?, (any Error)?) -> Void)
         case file(@Sendable (URL?, URLResponse?, (any Error)?) -> Void)
         /// The reader of the body, piece by piece.
         case bytes(BytePipe)
@@ -36,6 +38,8 @@ final class TaskBridge: Sendable {
     let original: URLRequest
     let lane: DelegateLane
     let hasHandler: Bool
+    /// Whether the result goes to a caller that awaits it.
+    private let isAwaited: Bool
     let pipe: BytePipe?
     let kind: Kind
     /// The maximum number of bytes collected for a completion handler.
@@ -58,6 +62,7 @@ final class TaskBridge: Sendable {
         limit = session.core.collectedBodySize
         isInBackground = session.values.isBackground
         hasHandler = handler != nil
+        if case .awaited? = handler { isAwaited = true } else { isAwaited = false }
         if case .bytes(let pipe)? = handler { self.pipe = pipe } else { pipe = nil }
         let receiver: Mailbox.Receiver = hasHandler ? .handler : kind == .download ? .downloadDelegate : .delegate
         let details = Active(handler: handler, stream: request.httpBodyStream)
@@ -159,6 +164,8 @@ final class TaskBridge: Sendable {
     }
 
     func schedule() {
-        if state.withLock({ $0.mailbox.schedule() }) { lane.append(.caller(self)) }
+        guard state.withLock({ $0.mailbox.schedule() }) else { return }
+        // Without a delegate the only call is the last one.
+        if isAwaited, isWithoutDelegate { makeCalls() } else { lane.append(.caller(self)) }
     }
 }

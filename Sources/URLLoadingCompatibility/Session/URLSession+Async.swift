@@ -14,7 +14,8 @@ extension URLSession {
     public func data(for request: URLRequest, delegate: (any URLSessionTaskDelegate)? = nil) async throws -> (
         Data, URLResponse
     ) {
-        try await awaited(delegate) { dataTask(with: request, completionHandler: $0) }
+        guard !mayAwaitInPlace(delegate) else { return try await awaited { makeDataTask(request, .awaited($0)) } }
+        return try await awaited(delegate) { dataTask(with: request, completionHandler: $0) }
     }
 
     /// Loads a response body into memory, with GET.
@@ -33,7 +34,10 @@ extension URLSession {
     public func upload(
         for request: URLRequest, from bodyData: Data, delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (Data, URLResponse) {
-        try await awaited(delegate) { uploadTask(with: request, from: bodyData, completionHandler: $0) }
+        guard !mayAwaitInPlace(delegate) else {
+            return try await awaited { makeUpload(request, .data(bodyData), .awaited($0)) }
+        }
+        return try await awaited(delegate) { uploadTask(with: request, from: bodyData, completionHandler: $0) }
     }
 
     /// Resumes an upload, and loads the response body into memory; see ``uploadTask(withResumeData:)``.
@@ -73,8 +77,15 @@ extension URLSession {
         return (try? FileManager.default.moveItem(at: url, to: other)).map { other }
     }
 
+    /// Whether the end of a load may be told to a caller that awaits it where the load ended, without an operation on
+    /// the session's own delegate queue: no code of the program runs there. On a queue of the program's the end keeps
+    /// its place among the program's operations, and the methods of a subclass make the task themselves.
+    private func mayAwaitInPlace(_ delegate: (any URLSessionTaskDelegate)?) -> Bool {
+        delegate == nil && !lane.isOfProgram && type(of: self) == URLSession.self
+    }
+
     private func awaited<Value: Sendable>(
-        _ delegate: (any URLSessionTaskDelegate)?,
+        _ delegate: (any URLSessionTaskDelegate)? = nil,
         _ make: (@escaping @Sendable (Value?, URLResponse?, (any Error)?) -> Void) -> URLSessionTask
     ) async throws -> (Value, URLResponse) {
         let call = AsyncCall<Value>()

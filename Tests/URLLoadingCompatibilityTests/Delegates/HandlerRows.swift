@@ -4,6 +4,7 @@ import Foundation
 import Testing
 import URLLoading
 import URLLoadingCompatibility
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -48,6 +49,66 @@ struct HandlerRows {
             await done.reaches(200)
             #expect(calls.all.sorted() == (0..<200).map { "/\($0)" }.sorted())
             session.invalidateAndCancel()
+        }
+    }
+
+    @Test("an awaited result takes no operation of the session's own queue; of the program's queue it takes one")
+    func awaited() async throws {
+        try await withHTTPTestServer { origin in
+            origin.route("/*") { request in .ok(request.body.isEmpty ? request.path : "body") }
+            let session = URLSession(configuration: .ephemeral)
+            session.delegateQueue.isSuspended = true
+            let (data, _) = try await session.data(from: origin.url("/a"))
+            #expect(data == Data("/a".utf8))
+            var request = URLRequest(url: origin.url("/b"))
+            request.httpMethod = "PUT"
+            let (answer, _) = try await session.upload(for: request, from: Data("body".utf8))
+            #expect(answer == Data("body".utf8))
+            let nowhere = try url("http://127.0.0.1:1/")
+            await #expect(throws: URLError.self) { try await session.data(from: nowhere) }
+            let cancelled = Task { try await session.data(from: origin.url("/c")) }
+            cancelled.cancel()
+            await #expect(throws: URLError.self) { try await cancelled.value }
+            session.invalidateAndCancel()
+
+            let queue = OperationQueue()
+            queue.isSuspended = true
+            let ordered = URLSession(configuration: .ephemeral, delegate: nil, delegateQueue: queue)
+            let returned = Counter()
+            let waiting = Task {
+                let (data, _) = try await ordered.data(from: origin.url("/d"))
+                returned.add()
+                return data
+            }
+            try await eventually(queue.operationCount) { $0 == 1 }
+            #expect(returned.value == 0)
+            queue.isSuspended = false
+            #expect(try await waiting.value == Data("/d".utf8))
+            ordered.invalidateAndCancel()
+        }
+    }
+
+    @Test("a subclass makes the task of an awaited load, and its handler is called on the queue")
+    func awaitedOfSubclass() async throws {
+        try await withHTTPTestServer { origin in
+            origin.route("/") { _ in .ok("hello") }
+            let session = Wrapping(configuration: .ephemeral)
+            let (data, _) = try await session.data(from: origin.url())
+            #expect(data == Data("hello, wrapped".utf8) && session.queues.all == [session.delegateQueue])
+            session.invalidateAndCancel()
+        }
+    }
+
+    /// Changes each result on its way.
+    private final class Wrapping: URLSession, @unchecked Sendable {
+        let queues = Box<OperationQueue?>()
+        override func dataTask(
+            with request: URLRequest, completionHandler: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
+        ) -> URLSessionDataTask {
+            super.dataTask(with: request) { [queues] data, response, error in
+                queues.add(OperationQueue.current)
+                completionHandler(data.map { $0 + Data(", wrapped".utf8) }, response, error)
+            }
         }
     }
 
