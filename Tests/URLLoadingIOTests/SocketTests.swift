@@ -79,6 +79,30 @@ struct SocketTests {
         probed.close()
     }
 
+    @Test("A connection in conversation delays its acknowledgements, until it is told to acknowledge at once")
+    func acknowledgement() async throws {
+        let (near, far) = try await socketPair()
+        var delays: Bool {
+            var value: Int32 = -1
+            var size = socklen_t(MemoryLayout<Int32>.size)
+            getsockopt(near.descriptor, Int32(IPPROTO_TCP), TCP_QUICKACK, &value, &size)
+            return value == 0
+        }
+        // Linux delays once requests and answers alternate (tcp(7), TCP_QUICKACK).
+        for _ in 0..<8 {
+            try await send([1], on: near)
+            _ = try await receive(1, from: far)
+            try await send([2], on: far)
+            _ = try await receive(1, from: near)
+        }
+        #expect(delays)
+        near.acknowledge()
+        #expect(!delays)
+        near.close()
+        near.acknowledge()
+        far.close()
+    }
+
     @Test("Pending input is reported: bytes, an end, or a reset", arguments: ["bytes", "end", "reset", "nothing"])
     func pendingInput(_ kind: String) async throws {
         let (near, far) = try await socketPair()

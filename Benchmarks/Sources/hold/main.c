@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /* The holding server: `GET /hold/N` is answered when N requests have arrived and a pause has passed
- * in which the clients come to rest; one of fifty `GET /faults` fails. What is put to `/sink` is thrown away by the kernel and answered at its end.
+ * in which the clients come to rest; one of fifty `GET /faults` fails. The head and the body of `GET /apart` are written
+ * apart. What is put to `/sink` is thrown away by the kernel and answered at its end.
  * Prints its port. One thread, level-triggered, HTTP/1.1 keep-alive. */
 
 #include <arpa/inet.h>
@@ -22,7 +23,7 @@ static char *partial[limit]; /* the head of a request so far, by descriptor */
 static long long sinking[limit]; /* bytes of a body to come, by descriptor */
 static int waiting[limit], waiting_count, timer = -1;
 static char answer[256 + body];
-static size_t answer_length;
+static size_t answer_length, head_length;
 
 static void answer_all(void) {
     for (int i = 0; i < waiting_count; i++)
@@ -31,6 +32,13 @@ static void answer_all(void) {
 }
 
 static int answer_sink(int fd) { return send(fd, answer, answer_length, MSG_NOSIGNAL) > 0; }
+
+/* In two writes and by Nagle's algorithm, as many small servers do: the body waits until the head is acknowledged. */
+static int answer_apart(int fd) {
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){ 0 }, sizeof(int));
+    return send(fd, answer, head_length, MSG_NOSIGNAL) > 0
+        && send(fd, answer + head_length, answer_length - head_length, MSG_NOSIGNAL) > 0;
+}
 
 /* Answers, or fails in one of five ways. Returns 0 if the connection is to be closed. */
 static int answer_with_faults(int fd) {
@@ -76,6 +84,10 @@ static int receive(int fd) {
         head[0] = 0;
         return answer_with_faults(fd);
     }
+    if (strstr(head, "/apart")) {
+        head[0] = 0;
+        return answer_apart(fd);
+    }
     char *path = strstr(head, "/hold/");
     if (path) wanted = atol(path + 6);
     head[0] = 0;
@@ -102,6 +114,7 @@ int main(void) {
     files.rlim_cur = files.rlim_max;
     setrlimit(RLIMIT_NOFILE, &files);
     answer_length = sprintf(answer, "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n", body);
+    head_length = answer_length;
     memset(answer + answer_length, 'x', body);
     answer_length += body;
 
