@@ -132,6 +132,26 @@ struct ArchiveTests {
         }
     }
 
+    @Test("the request of a load over HTTP/2 has the version of its response")
+    func versions() async throws {
+        let archiver = HTTPArchiver()
+        var plain = Configuration.ephemeral
+        plain.observers = [archiver]
+        var shared = Configuration.http2
+        shared.observers = [archiver]
+        try await withHTTPTestServer { origin in
+            origin.route("/") { _ in .ok("hello") }
+            try await withSession(plain) { try await $0.expect(origin.url(), "hello") }
+        }
+        try await withHTTP2TestServer { origin in
+            origin.route("/") { _ in .ok("hello") }
+            try await withSession(shared) { try await $0.expect(origin.url(), "hello") }
+        }
+        for (entry, version) in zip(check(archiver.archive), ["HTTP/1.1", "HTTP/2"]) {
+            #expect(["request", "response"].map { entry[$0]?["httpVersion"]?.text } == [version, version])
+        }
+    }
+
     @Test("secrets stay out unless asked for")
     func secrets() async throws {
         try await withHTTPTestServer { origin in

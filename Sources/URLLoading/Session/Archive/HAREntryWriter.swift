@@ -23,7 +23,8 @@ struct HAREntryWriter {
         let text = request.url.absoluteString
         return HAR.Request(
             method: request.method.rawValue, url: shown(String(text.prefix { $0 != "#" })),
-            httpVersion: HTTPVersion.http11.description, cookies: cookies(transaction.requestHeaders),
+            httpVersion: (transaction.protocolName == "h2" ? HTTPVersion.http2 : .http11).description,
+            cookies: cookies(transaction.requestHeaders),
             headers: pairs(transaction.requestHeaders), queryString: query(text),
             headersSize: isSent ? transaction.requestHeadBytes : -1,
             bodySize: isSent ? transaction.requestBodyBytes : -1)
