@@ -15,10 +15,12 @@ import threading
 
 sys.path.insert(0, sys.argv[1])
 from tlslite.api import HandshakeSettings, TLSConnection, X509CertChain, parsePEMKey
-from tlslite.constants import CipherSuite
+from tlslite.constants import CipherSuite, ExtensionType
 
-# The server does not recognise the client's offer, and so does not answer it.
+# The server does not recognise the client's offer, and so does not answer it: a cipher suite of OpenSSL 3.0, an
+# extension of later ones.
 CipherSuite.TLS_EMPTY_RENEGOTIATION_INFO_SCSV = 0xEEEE
+ExtensionType.renegotiation_info = 0xEEEE
 
 with open(sys.argv[2]) as file:
     chain = X509CertChain()

@@ -18,6 +18,20 @@ struct OtherToolTests {
         try await compare(line, "/usr/bin/curl", [])
     }
 
+    @Test(
+        .enabled("curl 8 refuses them") { try await curlVersion() < 8 },
+        arguments: ToolLine.all(CurlLines.groupsWithoutURL))
+    func `A group without a URL is passed over as by curl before its version 8`(_ line: ToolLine) async throws {
+        try await compare(line, "/usr/bin/curl", [])
+    }
+
+    /// The major version of the installed curl, 8 if there is none.
+    private static func curlVersion() async throws -> Int {
+        guard has("curl") else { return 8 }
+        let words = try await Running.command("/usr/bin/curl", ["--version"]).text.split(separator: " ")
+        return words.count > 1 ? words[1].split(separator: ".").first.flatMap { Int($0) } ?? 8 : 8
+    }
+
     @Test(.enabled(if: has("wget"), "no wget"), arguments: ToolLine.all(WgetLines.all))
     func `A command line of wget does the same`(_ line: ToolLine) async throws {
         try await compare(line, "/usr/bin/wget", ["wget"])
