@@ -79,6 +79,14 @@ struct Contender {
             Contender(name: "classic", executable: "classic", environment: ["CLASSIC_REMEMBERS": "1"], weight: 0.6),
         ]
 
+    /// New connections beside small responses; the other clients have no such mode.
+    static let besideHandshakes: [Contender] =
+        all.filter { $0.executable == "ours" }.map {
+            Contender(
+                name: $0.name, executable: $0.executable,
+                environment: $0.environment.merging(["OURS_BESIDE": "handshakes"]) { $1 })
+        }
+
     /// The library's APIs for the same request, compared with the async function `data(for:)`.
     static let shapes: [Contender] =
         [Contender(name: "rawc", executable: "rawc")]

@@ -84,6 +84,14 @@ extension Scenario {
         body("beside", "1 GiB over TLS, discarded, and the latency of GETs of 1 KB beside it", .beside, .tls) {
             $0.countsSyscalls = false
         },
+        body(
+            "beside-handshakes", "1,600 new TLS connections, 16 at a time, and the latency of GETs of 1 KB beside them",
+            .beside, .tlsFull
+        ) {
+            ($0.countsSyscalls, $0.connections, $0.path) = (false, 16, "/1k")
+            ($0.bytesEach, $0.unit) = (1_600 << 10, .process)
+            $0.field = .only(Contender.besideHandshakes)
+        },
     ]
 
     private static let programs: [Scenario] = [

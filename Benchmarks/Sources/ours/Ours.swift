@@ -192,7 +192,8 @@ struct Ours {
         return bench_begin(due, left > 0 ? 0 : 1)
     }
 
-    /// Discards one large body; until it ends, small responses are loaded one after the other.
+    /// Discards one large body, or by OURS_BESIDE=handshakes makes 1,600 connections, 16 at a time; until that ends, small
+    /// responses are loaded one after the other.
     func transferBeside(_ url: String) async throws -> Int64 {
         let small = Request(url: URL(string: Self.variable("BENCH_BESIDE_URL"))!)
         let isOver = Flag()
@@ -203,10 +204,27 @@ struct Ours {
                 bench_latency(bench_now() - began)
             }
         }()
-        let bytes = try await discard(Request(url: URL(string: url)!))
+        let bytes =
+            getenv("OURS_BESIDE") == nil
+            ? try await discard(Request(url: URL(string: url)!)) : try await handshakes(Request(url: URL(string: url)!))
         isOver.value.store(true, ordering: .relaxed)
         try await loads
         return bytes
+    }
+
+    /// The server closes each connection after its answer.
+    func handshakes(_ request: Request) async throws -> Int64 {
+        let countdown = Countdown(1_600)
+        return try await withThrowingTaskGroup(of: Int64.self) { group in
+            for _ in 0..<16 {
+                group.addTask {
+                    var bytes: Int64 = 0
+                    while countdown.next() != nil { bytes += try await load(request) }
+                    return bytes
+                }
+            }
+            return try await group.reduce(0, +)
+        }
     }
 
     /// Returns the request with a cache key of its own if every response is to be stored.

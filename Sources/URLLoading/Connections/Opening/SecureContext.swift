@@ -28,6 +28,9 @@ final class SecureContext: Sendable {
     /// The settings of later handshakes.
     var settings: Configuration.TLS { state.withLock { $0.settings } }
 
+    /// Whether a connection has been secured, so that the trust roots are read.
+    var isPrepared: Bool { state.withLock { $0.prepared != nil } }
+
     var generation: Int { renewals.load(ordering: .relaxed) }
 
     /// Replaces the settings for later handshakes; nil reads the same settings again.

@@ -271,8 +271,13 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
     private func connect(
         _ route: Route, for request: ConnectionRequest, isFirst: Bool, at addresses: FoundAddresses?, offersHTTP2: Bool
     ) async throws(LoadError) -> LeasedConnection {
-        let connecting = Task.here {
-            await self.connected(route, for: request, isFirst: isFirst, at: addresses, offersHTTP2: offersHTTP2)
+        // The first connection of a session reads the trust roots, for which the loop must not stop.
+        let onLoop = route.origin.isSecure && connector.secure.isPrepared && LoopHandshakes.begin()
+        let connecting = Task.here(onLoop: onLoop) {
+            let made = await self.connected(
+                route, for: request, isFirst: isFirst, at: addresses, offersHTTP2: offersHTTP2)
+            if onLoop { LoopHandshakes.end() }
+            return made
         }
         return try await connecting.value.get()
     }
