@@ -156,7 +156,7 @@ extension Session {
     fileprivate nonisolated var heldInInboxes: Int {
         var held: [ObjectIdentifier: Int] = [:]
         for connection in core.pool.withSharing({ $0.connections }) {
-            let chunks = connection.state.withLock { $0.streams.streams.flatMap(\.inbox.chunks.chunks) }
+            let chunks = connection.state.withLock { $0.streams.values.flatMap(\.inbox.chunks.chunks) }
             for chunk in chunks { held[ObjectIdentifier(chunk.storage)] = chunk.storage.capacity }
         }
         return held.values.reduce(0, +)

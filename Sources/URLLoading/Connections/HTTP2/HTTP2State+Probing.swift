@@ -72,7 +72,7 @@ extension HTTP2State {
             return nil
         }
         // The PING is queued after frames that were written before, which may take long on a slow link.
-        let isSending = streams.streams.contains { $0.isTunnel ? codec.queued(on: $0.number) > 0 : !$0.hasSentAll }
+        let isSending = streams.values.contains { $0.isTunnel ? codec.queued(on: $0.number) > 0 : !$0.hasSentAll }
         return max(sent, probing.lastWritten) + timeout * (isSending ? Self.sendingTimeoutFactor : 1)
     }
     private static let sendingTimeoutFactor: Int64 = 6

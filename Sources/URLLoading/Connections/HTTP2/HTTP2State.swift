@@ -15,7 +15,7 @@ struct HTTP2State: Sendable {
     // Unsafe: accessed only under the connection's lock, as the whole state.
     nonisolated(unsafe) let codec: HTTP2Codec
     let places: HTTP2StreamSlots
-    private(set) var streams = HTTP2StreamTable<HTTP2Stream>()
+    private(set) var streams: [Int32: HTTP2Stream] = [:]
     var reading = Reading()
     var writing = Writing()
     private(set) var tunnels = Tunnels.none
@@ -118,7 +118,7 @@ struct HTTP2State: Sendable {
         lastEnd = now
         windows.release(stream.window)
         guard stream.number > 0 else { return (reading.nextSlot(), false) }
-        streams.remove(stream.number)
+        streams[stream.number] = nil
         guard !stream.isOver, failure == nil else { return (reading.nextSlot(), false) }
         if stream.isComplete, stream.hasSentAll {
             codec.forget(stream.number)
@@ -218,9 +218,7 @@ struct HTTP2State: Sendable {
                 peerSettings = .known
             case .goAway(let code, let last):
                 if code == .enhanceYourCalm { isPeerOverloaded = true }
-                if code == .noError, streams.numbers.contains(where: { $0 > last }) {
-                    places.noteEnd(afterStream: last)
-                }
+                if code == .noError, streams.keys.contains(where: { $0 > last }) { places.noteEnd(afterStream: last) }
                 places.retire()
             case .failed(let violation): slots += fail(.wire(violation))
             case .settingsAcknowledged:
@@ -278,7 +276,7 @@ struct HTTP2State: Sendable {
         failure = isPeerOverloaded && why.isLostConnection ? .enhanceYourCalm : why
         places.retire()
         var slots: [PollSlot] = []
-        for stream in streams.streams { note(stream, &slots) }
+        for stream in streams.values { note(stream, &slots) }
         if case .awaited(let waiting) = peerSettings { for stream in waiting { note(stream, &slots) } }
         if case .open(_, _, let slot) = tunnels { slots.append(slot) }
         return slots
