@@ -82,7 +82,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             signer = http_message_signatures.HTTPMessageSigner(
                 signature_algorithm=ALGORITHMS[name], key_resolver=Keys())
             signer.sign(
-                answer, key_id=name, label="answer",
+                answer, key_id=name, label="answer", use_existing_digest=True,
                 covered_component_ids=("@status", "content-type", "content-digest"))
         self.send_response(status)
         for field, value in answer.headers.items():

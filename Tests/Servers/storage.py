@@ -42,7 +42,11 @@ class Presigned:
             return self.app(environ, start)
         items = [item for item in query.split("&") if not item.startswith("X-Amz-Signature=")]
         names = stated["X-Amz-SignedHeaders"].split(";")
-        fields = {name: environ.get("HTTP_" + name.upper().replace("-", "_")) for name in names}
+        # Those that WSGI gives another name have no HTTP_ before it.
+        variables = [name.upper().replace("-", "_") for name in names]
+        fields = {
+            name: environ.get("HTTP_" + variable, environ.get(variable))
+            for name, variable in zip(names, variables)}
         place = "http://%s%s" % (environ["HTTP_HOST"], path)
         request = AWSRequest(environ["REQUEST_METHOD"], place + "?" + "&".join(items), fields)
         request.context["timestamp"] = stated["X-Amz-Date"]
