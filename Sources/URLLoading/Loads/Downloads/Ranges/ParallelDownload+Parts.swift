@@ -177,7 +177,8 @@ extension ParallelDownload {
                 return place.isEmpty && state.plan.extend(id) ? state.plan.claim(id, piece.count - count) : place
             }
             guard !place.isEmpty else { break }
-            try file.write(UnsafeRawBufferPointer(rebasing: bytes[count..<count + place.count]), at: place.lowerBound)
+            let claimed = UnsafeRawBufferPointer(rebasing: bytes[count..<count + place.count])
+            try writing.withLock { (_) throws(IOFailure) in try file.write(claimed, at: place.lowerBound) }
             state.withLock { state in
                 state.plan.wrote(id, upTo: place.upperBound, now: clock.coarseNow())
                 state.stalls = 0

@@ -18,6 +18,9 @@ final class ParallelDownload: Sendable {
     let validator: ResumeValidator
     let file: FileWriter
     let ranges: FileRanges
+    /// Held while a worker writes. Writes of one file exclude each other in the kernel, where the threads of several
+    /// workers would spin: that costs a tenth of the CPU.
+    let writing = Lock(())
     private let count: Int
     let clock: LoopClock
     let state: Lock<State>
