@@ -135,12 +135,14 @@ package final class MessageKey: Sendable {
     }
 
     /// Returns the private key as PKCS#8 in PEM; `nil` without one.
-    /// - Parameter passphrase: encrypts it, with AES-256; `nil` for a key that is not encrypted.
+    /// - Parameter passphrase: encrypts it, with AES-256; `nil` for a key that is not encrypted. With an empty one
+    ///   nothing is returned: OpenSSL might ask for another on the terminal.
     package func privatePEM(passphrase: [UInt8]?) -> [UInt8]? {
         guard case .pair(let key, hasPrivate: true) = material else { return nil }
         guard let passphrase else {
             return PEM.written { PEM_write_bio_PKCS8PrivateKey($0, key, nil, nil, 0, nil, nil) }
         }
+        guard !passphrase.isEmpty else { return nil }
         let word = passphrase.map { CChar(bitPattern: $0) }
         return PEM.written {
             PEM_write_bio_PKCS8PrivateKey($0, key, EVP_aes_256_cbc(), word, Int32(clamping: word.count), nil, nil)

@@ -204,6 +204,65 @@ struct SigningKeyTests {
         #expect(try verifier.verify(response, at: SigningVectorTests.created).label == "sig")
     }
 
+    private static func request(_ method: Method, _ text: String, _ headers: Headers) throws -> SigningRequest {
+        let target = try Target(text)
+        let line = SigningRequest.Line(
+            method: method, url: try url(text), authority: String(decoding: target.hostField, as: UTF8.self),
+            target: String(decoding: target.originForm, as: UTF8.self))
+        return SigningRequest(line, headers: headers, date: SigningVectorTests.created)
+    }
+
+    @Test("B.3: the signature of a proxy that terminates TLS covers the certificate of its client") func proxy() throws
+    {
+        let certificate =
+            ":"
+            + "MIIBqDCCAU6gAwIBAgIBBzAKBggqhkjOPQQDAjA6MRswGQYDVQQKDBJMZXQncyBBdXRoZW50aWNhdGUxGzAZBgNVBAMMEkxB"
+            + "IEludGVybWVkaWF0ZSBDQTAeFw0yMDAxMTQyMjU1MzNaFw0yMTAxMjMyMjU1MzNaMA0xCzAJBgNVBAMMAkJDMFkwEwYHKoZI"
+            + "zj0CAQYIKoZIzj0DAQcDQgAE8YnXXfaUgmnMtOXU/IncWalRhebrXmckC8vdgJ1p5Be5F/3YC8OthxM4+k1M6aEAEFcGzkJi"
+            + "Ny6J84y7uzo9M6NyMHAwCQYDVR0TBAIwADAfBgNVHSMEGDAWgBRm3WjLa38lbEYCuiCPct0ZaSED2DAOBgNVHQ8BAf8EBAMC"
+            + "BsAwEwYDVR0lBAwwCgYIKwYBBQUHAwIwHQYDVR0RAQH/BBMwEYEPYmRjQGV4YW1wbGUuY29tMAoGCCqGSM49BAMCA0gAMEUC"
+            + "IBHda/r1vaL6G3VliL4/Di6YK0Q6bMjeSkC3dFCOOB8TAiEAx/kHSB4urmiZ0NX5r5XarmPk0wmuydBVoU4hBVZ1yhk="
+            + ":"
+        let request = try Self.request(
+            .post, "https://service.internal.example/foo?param=Value&Pet=dog",
+            [
+                .date: "Tue, 20 Apr 2021 02:07:55 GMT", .contentType: "application/json", .contentLength: "18",
+                "Client-Cert": certificate,
+            ])
+        let input =
+            "ttrp=(\"@path\" \"@query\" \"@method\" \"@authority\" \"client-cert\")"
+            + ";created=1618884473;keyid=\"test-key-ecc-p256\""
+        let signature =
+            "ttrp=:xVMHVpawaAC/0SbHrKRs9i8I3eOs5RtTMGCWXm/9nvZzoHsIg6Mce9315T6xoklyy0yzhD9ah4JHRwMLOgmizw==:"
+        let key = try SigningKey(pem: SigningVectorTests.p256Public.utf8)
+        #expect(try Self.verifies(key, request, input, signature))
+    }
+
+    @Test("B.4: changes of a request on its way that keep a signature right, and such that do not") func changes()
+        throws
+    {
+        let key = try SigningKey(pem: SigningVectorTests.edPublic.utf8)
+        func verifies(_ method: Method, _ url: String, _ headers: Headers) throws -> Bool {
+            try Self.verifies(
+                key, try Self.request(method, url, headers),
+                "transform=(\"@method\" \"@path\" \"@authority\" \"accept\")"
+                    + ";created=1618884473;keyid=\"test-key-ed25519\"",
+                "transform=:ZT1kooQsEHpZ0I1IjCqtQppOmIqlJPeo7DHR3SoMn0s5JZ1eRGS0A+vyYP9t/LXlh5QMFFQ6cpLt2m0pmj3NDA==:")
+        }
+        let place = "https://example.org/demo"
+        var (two, turned) = (Headers(), Headers())
+        for value in ["application/json", "*/*"] { two.append(.accept, value) }
+        for value in ["*/*", "application/json"] { turned.append(.accept, value) }
+        #expect(try verifies(.get, place + "?name1=Value1&Name2=value2", two))
+        #expect(try verifies(.get, place + "?name1=Value1&Name2=value2&param=added", two))
+        #expect(try verifies(.get, place, [.acceptLanguage: "en-US,en;q=0.5", .accept: "application/json, */*"]))
+        #expect(try verifies(.get, "https://EXAMPLE.org:443/demo", [.accept: "application/json, */*"]))
+        #expect(try !verifies(.post, place, two))
+        #expect(try !verifies(.get, "https://example.com/demo", two))
+        #expect(try !verifies(.get, place + "/", two))
+        #expect(try !verifies(.get, place, turned))
+    }
+
     // MARK: Keys
 
     @Test("a key of RSA is used with the algorithm that is asked for, and verifies no signature of the other")
@@ -276,6 +335,7 @@ struct SigningKeyTests {
         }
         let secret = SigningKey.hmacSHA256([1])
         #expect(secret.publicPEM == nil && secret.privatePEM(passphrase: nil) == nil)
+        #expect(try SigningKey.generate(.ed25519).privatePEM(passphrase: "") == nil)
     }
 
     // MARK: Trailers as components
