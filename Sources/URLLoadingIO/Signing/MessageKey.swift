@@ -11,6 +11,12 @@ package final class MessageKey: Sendable {
         case ed25519
         /// ECDSA over P-256 with SHA-256 (FIPS 186-5); signatures are r and s, 32 bytes each.
         case ecdsaP256
+        /// ECDSA over P-384 with SHA-384; signatures are r and s, 48 bytes each.
+        case ecdsaP384
+        /// RSASSA-PSS with SHA-512 and a salt of 64 bytes (RFC 8017 §8.1).
+        case rsaPSS
+        /// RSASSA-PKCS1-v1_5 with SHA-256 (RFC 8017 §8.2).
+        case rsaPKCS1
         /// RFC 2104 with SHA-256.
         case hmacSHA256
     }
@@ -19,7 +25,7 @@ package final class MessageKey: Sendable {
         case unreadable
         /// The key is encrypted, with another passphrase, or with one where none was given.
         case passphrase
-        /// The key is not of a supported kind.
+        /// The key is not of a supported kind, or not of the kind that the algorithm needs.
         case unsupported
     }
 
@@ -36,19 +42,23 @@ package final class MessageKey: Sendable {
     package init(secret: [UInt8]) { (algorithm, material) = (.hmacSHA256, .secret(secret)) }
 
     /// Creates a key from PEM: a private key, or a public one that only verifies.
-    package init(pem: [UInt8], passphrase: [UInt8]?) throws(Problem) {
+    /// - Parameter wanted: the algorithm; `nil` for the first one of the key's kind.
+    package init(pem: [UInt8], passphrase: [UInt8]?, _ wanted: Algorithm? = nil) throws(Problem) {
         ERR_clear_error()
         defer { ERR_clear_error() }
         let (key, isPrivate) = try Self.read(pem, passphrase)
-        if EVP_PKEY_is_a(key, "ED25519") == 1 {
-            algorithm = .ed25519
-        } else if EVP_PKEY_is_a(key, "EC") == 1, EVP_PKEY_get_bits(key) == 256, Self.isP256(key) {
-            algorithm = .ecdsaP256
-        } else {
+        let possible = Self.algorithms(of: key)
+        guard let algorithm = wanted ?? possible.first, possible.contains(algorithm) else {
             EVP_PKEY_free(key)
             throw .unsupported
         }
+        self.algorithm = algorithm
         material = .pair(key, hasPrivate: isPrivate)
+    }
+
+    private init(_ key: OpaquePointer, _ algorithm: Algorithm) {
+        self.algorithm = algorithm
+        material = .pair(key, hasPrivate: true)
     }
 
     private static func read(
@@ -71,11 +81,72 @@ package final class MessageKey: Sendable {
         }
     }
 
-    private static func isP256(_ key: OpaquePointer) -> Bool {
+    /// The supported lengths of RSA keys in bits: shorter ones are weak (NIST SP 800-131A), longer ones make each
+    /// signature expensive.
+    private static let lengthsOfRSA = 2048...16384
+
+    /// Returns the algorithms that a key may be used with, the preferred one first.
+    private static func algorithms(of key: OpaquePointer) -> [Algorithm] {
+        if EVP_PKEY_is_a(key, "ED25519") == 1 { return [.ed25519] }
+        if EVP_PKEY_is_a(key, "EC") == 1 {
+            return switch curve(of: key) {
+            case "prime256v1": [.ecdsaP256]
+            case "secp384r1": [.ecdsaP384]
+            default: []
+            }
+        }
+        guard lengthsOfRSA.contains(Int(EVP_PKEY_get_bits(key))) else { return [] }
+        if EVP_PKEY_is_a(key, "RSA") == 1 { return [.rsaPSS, .rsaPKCS1] }
+        return EVP_PKEY_is_a(key, "RSA-PSS") == 1 ? [.rsaPSS] : []
+    }
+
+    private static func curve(of key: OpaquePointer) -> String? {
         var name = [CChar](repeating: 0, count: 64)
         var count = 0
-        guard EVP_PKEY_get_group_name(key, &name, name.count, &count) == 1 else { return false }
-        return String(decoding: name.prefix(count).map { UInt8(bitPattern: $0) }, as: UTF8.self) == "prime256v1"
+        guard EVP_PKEY_get_group_name(key, &name, name.count, &count) == 1 else { return nil }
+        return String(decoding: name.prefix(count).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+
+    // MARK: Making and writing
+
+    /// Makes a key pair; `nil` for an algorithm without an elliptic curve, and where OpenSSL refuses it.
+    package static func make(_ algorithm: Algorithm) -> MessageKey? {
+        let (kind, curve): (String, String?)
+        switch algorithm {
+        case .ed25519: (kind, curve) = ("ED25519", nil)
+        case .ecdsaP256: (kind, curve) = ("EC", "P-256")
+        case .ecdsaP384: (kind, curve) = ("EC", "P-384")
+        case .rsaPSS, .rsaPKCS1, .hmacSHA256: return nil
+        }
+        defer { ERR_clear_error() }
+        guard let context = EVP_PKEY_CTX_new_from_name(nil, kind, nil) else { return nil }
+        defer { EVP_PKEY_CTX_free(context) }
+        guard EVP_PKEY_keygen_init(context) == 1 else { return nil }
+        if let curve, EVP_PKEY_CTX_set_group_name(context, curve) != 1 { return nil }
+        var key: OpaquePointer?
+        guard EVP_PKEY_generate(context, &key) == 1, let key else { return nil }
+        return MessageKey(key, algorithm)
+    }
+
+    /// The public key as SubjectPublicKeyInfo in PEM; `nil` for a secret.
+    package var publicPEM: [UInt8]? {
+        guard case .pair(let key, _) = material else { return nil }
+        return PEM.written { PEM_write_bio_PUBKEY($0, key) }
+    }
+
+    /// Returns the private key as PKCS#8 in PEM; `nil` without one.
+    /// - Parameter passphrase: encrypts it, with AES-256; `nil` for a key that is not encrypted. With an empty one
+    ///   nothing is returned: OpenSSL might ask for another on the terminal.
+    package func privatePEM(passphrase: [UInt8]?) -> [UInt8]? {
+        guard case .pair(let key, hasPrivate: true) = material else { return nil }
+        guard let passphrase else {
+            return PEM.written { PEM_write_bio_PKCS8PrivateKey($0, key, nil, nil, 0, nil, nil) }
+        }
+        guard !passphrase.isEmpty else { return nil }
+        let word = passphrase.map { CChar(bitPattern: $0) }
+        return PEM.written {
+            PEM_write_bio_PKCS8PrivateKey($0, key, EVP_aes_256_cbc(), word, Int32(clamping: word.count), nil, nil)
+        }
     }
 
     // MARK: Signatures
@@ -87,8 +158,8 @@ package final class MessageKey: Sendable {
         switch material {
         case .secret(let secret): return Self.hmac(secret, text)
         case .pair(let key, _):
-            guard let signature = Self.sign(text, key, isEdwards: algorithm == .ed25519) else { return nil }
-            return algorithm == .ecdsaP256 ? Self.joined(der: signature) : signature
+            guard let signature = Self.sign(text, key, algorithm) else { return nil }
+            return algorithm.half.map { Self.joined(der: signature, half: $0) } ?? signature
         }
     }
 
@@ -99,9 +170,9 @@ package final class MessageKey: Sendable {
             guard canSign, let right = Self.hmac(secret, text), right.count == signature.count else { return false }
             return CRYPTO_memcmp(right, signature, right.count) == 0
         case .pair(let key, _):
-            guard algorithm == .ecdsaP256 else { return Self.verifies(signature, text, key, isEdwards: true) }
-            guard let der = Self.der(joined: signature) else { return false }
-            return Self.verifies(der, text, key, isEdwards: false)
+            guard let half = algorithm.half else { return Self.verifies(signature, text, key, algorithm) }
+            guard let der = Self.der(joined: signature, half: half) else { return false }
+            return Self.verifies(der, text, key, algorithm)
         }
     }
 
@@ -117,12 +188,12 @@ package final class MessageKey: Sendable {
         return result
     }
 
-    private static func sign(_ text: [UInt8], _ key: OpaquePointer, isEdwards: Bool) -> [UInt8]? {
+    private static func sign(_ text: [UInt8], _ key: OpaquePointer, _ algorithm: Algorithm) -> [UInt8]? {
         defer { ERR_clear_error() }
         guard let context = EVP_MD_CTX_new() else { return nil }
         defer { EVP_MD_CTX_free(context) }
-        var count = 0
-        guard EVP_DigestSignInit(context, nil, isEdwards ? nil : EVP_sha256(), nil, key) == 1,
+        var (count, details) = (0, OpaquePointer?.none)
+        guard EVP_DigestSignInit(context, &details, algorithm.hash, nil, key) == 1, algorithm.setPadding(of: details),
             EVP_DigestSign(context, nil, &count, text, text.count) == 1
         else { return nil }
         var signature = [UInt8](repeating: 0, count: count)
@@ -131,21 +202,21 @@ package final class MessageKey: Sendable {
     }
 
     private static func verifies(
-        _ signature: [UInt8], _ text: [UInt8], _ key: OpaquePointer, isEdwards: Bool
+        _ signature: [UInt8], _ text: [UInt8], _ key: OpaquePointer, _ algorithm: Algorithm
     ) -> Bool {
         defer { ERR_clear_error() }
         guard let context = EVP_MD_CTX_new() else { return false }
         defer { EVP_MD_CTX_free(context) }
-        return EVP_DigestVerifyInit(context, nil, isEdwards ? nil : EVP_sha256(), nil, key) == 1
+        var details: OpaquePointer?
+        return EVP_DigestVerifyInit(context, &details, algorithm.hash, nil, key) == 1
+            && algorithm.setPadding(of: details)
             && EVP_DigestVerify(context, signature, signature.count, text, text.count) == 1
     }
 
     // MARK: r and s
 
-    private static let half = 32
-
-    /// Returns r and s of a signature in DER, each of 32 bytes (RFC 9421 §3.3.4).
-    private static func joined(der: [UInt8]) -> [UInt8]? {
+    /// Returns r and s of a signature in DER, each of `half` bytes (RFC 9421 §3.3.4, §3.3.5).
+    private static func joined(der: [UInt8], half: Int) -> [UInt8]? {
         let parsed: OpaquePointer? = der.withUnsafeBufferPointer { bytes in
             var start = bytes.baseAddress
             return d2i_ECDSA_SIG(nil, &start, bytes.count)
@@ -161,7 +232,7 @@ package final class MessageKey: Sendable {
         return isWritten ? result : nil
     }
 
-    private static func der(joined signature: [UInt8]) -> [UInt8]? {
+    private static func der(joined signature: [UInt8], half: Int) -> [UInt8]? {
         guard signature.count == 2 * half, let made = ECDSA_SIG_new() else { return nil }
         defer { ECDSA_SIG_free(made) }
         let r = BN_bin2bn(Array(signature[..<half]), Int32(half), nil)
@@ -173,5 +244,38 @@ package final class MessageKey: Sendable {
             return nil
         }
         return PEM.der { i2d_ECDSA_SIG(made, $0) }
+    }
+}
+
+extension MessageKey.Algorithm {
+    /// The hash function; `nil` where the algorithm has its own.
+    fileprivate var hash: OpaquePointer? {
+        switch self {
+        case .ed25519: nil
+        case .ecdsaP256, .rsaPKCS1, .hmacSHA256: EVP_sha256()
+        case .ecdsaP384: EVP_sha384()
+        case .rsaPSS: EVP_sha512()
+        }
+    }
+
+    /// The length of r and of s of ECDSA, in bytes; `nil` for other algorithms.
+    fileprivate var half: Int? {
+        switch self {
+        case .ecdsaP256: 32
+        case .ecdsaP384: 48
+        case .ed25519, .rsaPSS, .rsaPKCS1, .hmacSHA256: nil
+        }
+    }
+
+    /// Sets the padding of RSA (RFC 9421 §3.3.1, §3.3.2).
+    fileprivate func setPadding(of details: OpaquePointer?) -> Bool {
+        switch self {
+        case .rsaPSS:
+            EVP_PKEY_CTX_set_rsa_padding(details, RSA_PKCS1_PSS_PADDING) == 1
+                && EVP_PKEY_CTX_set_rsa_pss_saltlen(details, 64) == 1
+                && EVP_PKEY_CTX_set_rsa_mgf1_md(details, EVP_sha512()) == 1
+        case .rsaPKCS1: EVP_PKEY_CTX_set_rsa_padding(details, RSA_PKCS1_PADDING) == 1
+        case .ed25519, .ecdsaP256, .ecdsaP384, .hmacSHA256: true
+        }
     }
 }

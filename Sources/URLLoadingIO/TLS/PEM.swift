@@ -50,6 +50,17 @@ enum PEM {
         return try? read(text) { (bio) throws(TLSFailure) in PEM_read_bio_PUBKEY(bio, nil, nil, nil) }
     }
 
+    /// Returns the text that an OpenSSL writer writes, which returns 1; nil if it fails.
+    static func written(_ write: (OpaquePointer) -> Int32) -> [UInt8]? {
+        defer { ERR_clear_error() }
+        guard let bio = BIO_new(BIO_s_mem()) else { return nil }
+        defer { BIO_free(bio) }
+        guard write(bio) == 1 else { return nil }
+        var text = [UInt8](repeating: 0, count: BIO_ctrl_pending(bio))
+        guard BIO_read(bio, &text, Int32(clamping: text.count)) == text.count else { return nil }
+        return text
+    }
+
     private static func read<R>(
         _ text: [UInt8], _ body: (OpaquePointer) throws(TLSFailure) -> R
     ) throws(TLSFailure) -> R {

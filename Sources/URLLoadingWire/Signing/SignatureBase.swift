@@ -73,7 +73,7 @@ struct SignatureComponentID {
     let name: String
     let parameters: [StructuredField.Parameter]
 
-    private static let known: Set<String> = ["sf", "key", "bs", "req", "name"]
+    private static let known: Set<String> = ["sf", "key", "bs", "tr", "req", "name"]
 
     /// Reads an item of the list of covered components, and returns it with its text.
     static func read(_ item: StructuredField.Item) throws(SignatureBase.Problem) -> (SignatureComponentID, String) {

@@ -2,7 +2,7 @@
 
 /// A message as signatures see it (RFC 9421 §2): the values of its components.
 package struct SignatureMessage: Sendable {
-    /// A request without its body.
+    /// A request without its body and its trailers, which are sent after the signature.
     package struct Request: Sendable {
         package let method: String
         package let scheme: String
@@ -23,7 +23,7 @@ package struct SignatureMessage: Sendable {
 
     private enum Own: Sendable {
         case request(Request)
-        case response(status: Int, Headers)
+        case response(status: Int, Headers, trailers: Headers)
     }
 
     private let own: Own
@@ -32,8 +32,9 @@ package struct SignatureMessage: Sendable {
 
     package init(_ request: Request) { (own, answered) = (.request(request), nil) }
 
-    package init(status: Int, _ headers: Headers, answering request: Request?) {
-        (own, answered) = (.response(status: status, headers), request)
+    /// - Parameter trailers: the trailer fields of the response, as far as they are known.
+    package init(status: Int, _ headers: Headers, trailers: Headers = Headers(), answering request: Request?) {
+        (own, answered) = (.response(status: status, headers, trailers: trailers), request)
     }
 
     /// - Parameter parsed: the dictionaries that other components of the same base have parsed, by the names of their
@@ -51,9 +52,10 @@ package struct SignatureMessage: Sendable {
             request = nil
         }
         guard component.name.hasPrefix("@") else {
-            return try Self.field(component, in: request?.headers ?? ownHeaders, identifier, &parsed)
+            let headers = component.has("tr") ? trailers(of: request) : request?.headers ?? ownHeaders
+            return try Self.field(component, in: headers, identifier, &parsed)
         }
-        if component.name == "@status", request == nil, case .response(let status, _) = own {
+        if component.name == "@status", request == nil, case .response(let status, _, _) = own {
             guard component.parameters.isEmpty else { throw .unsupported(identifier) }
             return "\(status)"
         }
@@ -64,8 +66,12 @@ package struct SignatureMessage: Sendable {
     private var ownHeaders: Headers {
         switch own {
         case .request(let request): request.headers
-        case .response(_, let headers): headers
+        case .response(_, let headers, _): headers
         }
+    }
+
+    private func trailers(of request: Request?) -> Headers {
+        if request == nil, case .response(_, _, let trailers) = own { trailers } else { Headers() }
     }
 
     // MARK: Fields
@@ -80,7 +86,7 @@ package struct SignatureMessage: Sendable {
         _ component: SignatureComponentID, in headers: Headers, _ identifier: String,
         _ parsed: inout [String: [StructuredField.Entry]]
     ) throws(SignatureBase.Problem) -> String {
-        guard component.hasOnly(flags: ["sf", "bs"], strings: ["key"]) else { throw .unsupported(identifier) }
+        guard component.hasOnly(flags: ["sf", "bs", "tr"], strings: ["key"]) else { throw .unsupported(identifier) }
         let name = FieldName(component.name)
         let key = component.string("key")
         if component.has("bs") {
@@ -94,8 +100,8 @@ package struct SignatureMessage: Sendable {
         let text = lines.joined(separator: ", ")
         guard key != nil || component.has("sf") else { return text }
         guard dictionaries.contains(component.name) else { throw .unsupported(identifier) }
-        // A field of the request may have the name of one of the response.
-        let place = component.has("req") ? "req \(component.name)" : component.name
+        // A field of the request, and a trailer, may have the name of another field.
+        let place = ["req", "tr"].filter(component.has).joined() + " \(component.name)"
         guard let entries = parsed[place] ?? StructuredField.dictionary(text) else { throw .unwritable(identifier) }
         parsed[place] = entries
         let strict: String?

@@ -120,6 +120,21 @@ struct ResumeFileRows {
         }
     }
 
+    @Test(
+        "a token of another URL is replaced, and its partial file removed unless another download uses it",
+        arguments: [false, true])
+    func otherURL(isInUse: Bool) async throws {
+        try await with { rig in
+            let token = try ResumeRows.hold(rig.origin.url("/other"), in: rig.folder)
+            try token.data.write(to: rig.folder.url("token"))
+            let used = isInUse ? try ResumeToken(token.data).open(in: [rig.folder.path]).0 : nil
+            #expect(try await rig.download() == [0])
+            #expect(rig.names == (isInUse ? ["partial", "file"] : ["file"]))
+            #expect(try rig.folder.bytes("file") == [UInt8](DownloadRows.content))
+            used?.discard()
+        }
+    }
+
     @Test("changed content on the server is loaded anew", arguments: ["200", "206", "416"])
     func changed(_ kind: String) async throws {
         try await with { rig in

@@ -152,6 +152,82 @@ struct DigestRows {
         }
     }
 
+    /// A chunked response whose head announces the trailer.
+    private static func announcing(
+        _ names: String?, _ trailers: Headers, status: Status = .ok, headers: Headers = [:], body: String = body
+    ) -> HTTPTestServer.Response {
+        var headers = headers
+        headers[.trailer] = names
+        return .status(
+            status, headers: headers, body: .chunks([.bytes(Array(body.utf8))], trailers: trailers))
+    }
+
+    private static let trailerRows: [(String?, Headers, isRight: Bool)] = [
+        ("Repr-Digest", ["Repr-Digest": sha256], true), ("Repr-Digest", ["Repr-Digest": wrong], false),
+        ("content-digest", ["Content-Digest": sha512], true), ("content-digest", ["Content-Digest": wrong512], false),
+        ("X-Sum,\tContent-Digest , Repr-Digest", ["Content-Digest": sha256, "Repr-Digest": wrong512], false),
+        ("X-Sum", ["X-Sum": "1"], true), ("Repr-Digest", [:], true),
+        ("Repr-Digest", ["Repr-Digest": "md5=:AA==:"], true),
+        // The body of a response that announces nothing is not hashed.
+        (nil, ["Repr-Digest": wrong], true), ("X-Sum", ["Repr-Digest": wrong], true),
+    ]
+
+    @Test("a digest in an announced trailer is compared, over HTTP/1.1 and HTTP/2") func trailers() async throws {
+        for (names, trailers, isRight) in Self.trailerRows {
+            func expect(_ url: URL, _ configuration: Configuration) async throws {
+                try await withSession(configuration) { session in
+                    if isRight {
+                        try await session.expect(url, Self.body)
+                    } else {
+                        await expectFailure(.digestMismatch) { try await session.data(from: url) }
+                    }
+                }
+            }
+            try await withHTTPTestServer { origin in
+                origin.route("/") { _ in Self.announcing(names, trailers) }
+                try await expect(origin.url(), .ephemeral)
+            }
+            try await withHTTP2TestServer { server in
+                server.route("/") { _ in Self.announcing(names, trailers) }
+                try await expect(server.url("/"), .http2)
+            }
+        }
+    }
+
+    @Test(
+        "a digest in a trailer ends a download without a file; for a rest it covers the whole",
+        arguments: [true, false])
+    func trailersOfDownloads(isRest: Bool) async throws {
+        let folder = try TemporaryFolder()
+        try await withHTTPTestServer { origin in
+            for isRight in [false, true] {
+                let stated = isRight ? Self.stated(Data(DownloadRows.content)) : Self.wrong
+                origin.route("/file") { request in
+                    var response = DownloadRows.answer(request, "\"one\"")
+                    guard case .bytes(let bytes) = response.body else { return response }
+                    response.headers[.trailer] = "Repr-Digest"
+                    response.body = .chunks([.bytes(bytes)], trailers: [.reprDigest: stated])
+                    return response
+                }
+                try await withSession(ResumeRows.configuration(folder)) { session in
+                    let options = DownloadOptions(destination: folder.url("file"))
+                    let task =
+                        isRest
+                        ? session.downloadTask(
+                            resuming: try ResumeRows.hold(origin.url("/file"), in: folder), options: options)
+                        : session.downloadTask(Request(url: origin.url("/file")), options: options)
+                    if isRight {
+                        _ = try await task.resumed().value
+                        #expect(contents(folder.url("file")) == DownloadRows.content)
+                    } else {
+                        let error = await failure(.digestMismatch) { try await task.resumed().value }
+                        #expect(error?.resumeToken == nil && folder.names.isEmpty)
+                    }
+                }
+            }
+        }
+    }
+
     @Test("a body with a wrong digest is not stored") func notStored() async throws {
         try await withCacheRig { rig in
             rig.origin.route("/") { _ in
@@ -195,6 +271,9 @@ struct DigestRows {
                 let (body, response) = try await session.data(for: request)
                 #expect(body.isEmpty)
                 #expect(response.status == .ok)
+                let folder = try TemporaryFolder()
+                try await session.download(request, to: folder.url("file"))
+                #expect(try folder.bytes("file").isEmpty)
             }
         }
     }

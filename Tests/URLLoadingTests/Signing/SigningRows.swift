@@ -644,14 +644,71 @@ import URLLoadingWire
                 for part in [String(time.prefix(8)), "r", "s3", "aws4_request"] {
                     key = try #require(MessageKey.hmac(key, Array(part.utf8)))
                 }
-                var chain = AWSChunkChain(
+                let chain = AWSChunkChain(
                     algorithm: "AWS4-HMAC-SHA256", time: time, scope: "\(time.prefix(8))/r/s3/aws4_request", key: key,
                     seed: String(seed))
+                let writer = AWSChunkWriter(AWSChunkForm(signer, chunkSize: 8192, nil), chain)
                 let expected =
-                    try chain.encode(Array(content[..<8192])) + chain.encode(Array(content[8192..<16384]))
-                    + chain.encode(Array(content[16384...])) + chain.encode([])
+                    try writer.encode(Array(content[..<8192])) + writer.encode(Array(content[8192..<16384]))
+                    + writer.encode(Array(content[16384...])) + writer.encode([])
                 #expect(Array(request.body) == expected)
             }
+        }
+    }
+
+    @Test(
+        "an upload has a checksum as its trailer, signed or not", arguments: [true, false], AWSSigner.Checksum.allCases)
+    func checksums(isSigned: Bool, _ checksum: AWSSigner.Checksum) async throws {
+        var signer = AWSSigner(
+            credentials: AWSCredentials(accessKey: "AK", secretKey: "s3cret"), region: "r", service: "s3")
+        if !isSigned { signer.payload = .unsigned }
+        try await withHTTPTestServer { origin in
+            origin.route("/") { _ in .ok("in") }
+            let upload = signer.streaming(Request(url: origin.url(), method: .put), length: 5, checksum: checksum) {
+                AsyncStream<[UInt8]> { sequence in
+                    sequence.yield(Array("hello".utf8))
+                    sequence.finish()
+                }
+            }
+            try await withSession(.ephemeral) { session in
+                _ = try await session.data(for: upload.request, decisions: upload.decisions)
+            }
+            let request = try #require(origin.requests.first)
+            let name = "x-amz-checksum-\(checksum.rawValue)"
+            // Of `hello`, as other tools print them.
+            let value = checksum == .crc32 ? "NhCmhg==" : "LPJNul+wow4m6DsqxbninhsWHlwfp0JecwQzYpOLmCQ="
+            #expect(request.headers["X-Amz-Trailer"] == name)
+            #expect(request.headers[.authorization]?.contains("x-amz-trailer") == true)
+            #expect(
+                request.headers["X-Amz-Content-SHA256"]
+                    == "STREAMING-\(isSigned ? "AWS4-HMAC-SHA256" : "UNSIGNED")-PAYLOAD-TRAILER")
+            let text = String(decoding: request.body, as: UTF8.self)
+            if isSigned {
+                #expect(text.contains("\r\n0;chunk-signature=") && text.contains("\r\n\(name):\(value)\r\n"))
+                #expect(text.split(separator: "\r\n").last?.hasPrefix("x-amz-trailer-signature:") == true)
+                #expect(text.hasSuffix("\r\n\r\n"))
+            } else {
+                #expect(text == "5\r\nhello\r\n0\r\n\(name):\(value)\r\n\r\n")
+            }
+        }
+    }
+
+    @Test("the SHA-256 of a body is stated as a checksum if the signer is asked to") func statedChecksum() async throws
+    {
+        var signer = AWSSigner(
+            credentials: AWSCredentials(accessKey: "AK", secretKey: "s3cret"), region: "r", service: "s3")
+        signer.statesChecksum = true
+        try await withHTTPTestServer(answering: "in") { origin in
+            var decisions = Decisions()
+            decisions.sign = signer.decision
+            try await withSession(.ephemeral) { session in
+                let put = Request(url: origin.url(), method: .put, body: .data(Data("hello".utf8)))
+                _ = try await session.data(for: put, decisions: decisions)
+                _ = try await session.data(for: Request(url: origin.url()), decisions: decisions)
+            }
+            let fields = origin.requests.map { $0.headers["X-Amz-Checksum-SHA256"] }
+            #expect(fields == ["LPJNul+wow4m6DsqxbninhsWHlwfp0JecwQzYpOLmCQ=", nil])
+            #expect(origin.requests.first?.headers[.authorization]?.contains("x-amz-checksum-sha256") == true)
         }
     }
 

@@ -467,34 +467,58 @@ import URLLoadingWire
     }
 
     @Test("The example of chunks that are signed one by one") func chunks() throws {
-        var key = Array("AWS4wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY".utf8)
-        for part in ["20130524", "us-east-1", "s3", "aws4_request"] {
-            key = try #require(MessageKey.hmac(key, Array(part.utf8)))
-        }
-        var chain = AWSChunkChain(
-            algorithm: "AWS4-HMAC-SHA256", time: "20130524T000000Z", scope: "20130524/us-east-1/s3/aws4_request",
-            key: key,
-            seed: "4f232c4386841ef735655705268965c44a0e4690baa4adea153f7db9fa80a0a9")
+        let seed = "4f232c4386841ef735655705268965c44a0e4690baa4adea153f7db9fa80a0a9"
+        let writer = AWSChunkWriter(AWSChunkForm(Self.storage, chunkSize: 65_536, nil), Self.chain(seed: seed))
         var length: Int64 = 0
         for (size, signature) in [
             (65_536, "ad80c730a21e5b8d04586a2213dd63b9a0e99e0e2307b0ade35a65485a288648"),
             (1_024, "0055627c9e194cb4542bae2aa5492e3c1575bbb81b612b7d234b86a503ef5497"),
             (0, "b6c6ea8a5354eaf15b3cb7646744f4275b71ea724fed81ceb9323e279d449df9"),
         ] {
-            let chunk = try chain.encode([UInt8](repeating: UInt8(ascii: "a"), count: size))
+            let chunk = try writer.encode([UInt8](repeating: UInt8(ascii: "a"), count: size))
             let head = "\(String(size, radix: 16));chunk-signature=\(signature)\r\n"
             #expect(String(decoding: chunk.prefix(head.utf8.count), as: UTF8.self) == head)
             length += Int64(chunk.count)
         }
-        #expect(length == 66_824 && AWSChunkChain.encodedLength(66_560, chunkSize: 65_536) == length)
-        for (count, size) in [(0, 8192), (1, 8192), (8192, 8192), (8193, 8192), (100_000, 8192)] {
-            var (sum, rest) = (0, count)
-            repeat {
-                let chunk = try chain.encode([UInt8](repeating: 0, count: min(rest, size)))
-                (sum, rest) = (sum + chunk.count, rest - min(rest, size))
-            } while rest > 0
-            if count > 0 { sum += try chain.encode([]).count }
-            #expect(AWSChunkChain.encodedLength(Int64(count), chunkSize: size) == Int64(sum), "\(count)")
+        #expect(length == 66_824 && AWSChunkForm(Self.storage, chunkSize: 65_536, nil).encodedLength(66_560) == length)
+        var unsigned = Self.storage
+        unsigned.payload = .unsigned
+        for (signer, checksum) in [
+            (Self.storage, nil), (Self.storage, .crc32), (Self.storage, .sha256), (unsigned, nil), (unsigned, .sha256),
+        ] as [(AWSSigner, AWSSigner.Checksum?)] {
+            for (count, size) in [(0, 8192), (1, 8192), (8192, 8192), (8193, 8192), (100_000, 8192)] {
+                let form = AWSChunkForm(signer, chunkSize: size, checksum)
+                let writer = AWSChunkWriter(form, form.isSigned ? Self.chain(seed: "") : nil)
+                var (sum, rest) = (0, count)
+                while rest > 0 {
+                    let chunk = try writer.encode([UInt8](repeating: 0, count: min(rest, size)))
+                    (sum, rest) = (sum + chunk.count, rest - min(rest, size))
+                }
+                sum += try writer.encode([]).count
+                #expect(form.encodedLength(Int64(count)) == Int64(sum), "\(count) \(form.payload)")
+            }
         }
+    }
+
+    private static func chain(seed: String) -> AWSChunkChain {
+        AWSChunkChain(
+            algorithm: "AWS4-HMAC-SHA256", time: "20130524T000000Z", scope: "20130524/us-east-1/s3/aws4_request",
+            key: ["20130524", "us-east-1", "s3", "aws4_request"].reduce(
+                Array("AWS4wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY".utf8)
+            ) { MessageKey.hmac($0, Array($1.utf8)) ?? [] }, seed: seed)
+    }
+
+    @Test("The example of chunks with a signed trailer") func trailer() throws {
+        var chain = Self.chain(seed: "106e2a8a18243abcf37539882f36619c00e2dfc72633413f02d3b74544bfeb8e")
+        for (size, signature) in [
+            (65_536, "b474d8862b1487a5145d686f57f013e54db672cee1c953b3010fb58501ef5aa2"),
+            (1_024, "1c1344b170168f8e65b41376b44b20fe354e373826ccbbe2c1d40a8cae51e5c7"),
+            (0, "2ca2aba2005185cf7159c6277faf83795951dd77a3a99e6e65d5c9f85863f992"),
+        ] {
+            let made = try chain.sign([UInt8](repeating: UInt8(ascii: "a"), count: size))
+            #expect(made == signature)
+        }
+        let last = try chain.sign(trailer: "x-amz-checksum-crc32c", "sOO8/Q==")
+        #expect(last == "d81f82fc3505edab99d459891051a732e8730629a2e4a59689829ca17fe2e435")
     }
 }

@@ -16,13 +16,19 @@ final class DigestCheck {
     }
 
     private let wanted: [Wanted]
+    /// Fields that may state digests as trailers.
+    private let announced: [FieldName]
     private var sha256: DigestHash.Running?
     private var sha512: DigestHash.Running?
 
-    init(_ wanted: [Wanted]) {
-        self.wanted = wanted
-        if wanted.contains(where: { $0.digest.algorithm == .sha256 }) { sha256 = DigestHash.Running(.sha256) }
-        if wanted.contains(where: { $0.digest.algorithm == .sha512 }) { sha512 = DigestHash.Running(.sha512) }
+    /// - Parameter announced: the fields that are announced as trailers: their algorithms are known at the end only.
+    init(_ wanted: [Wanted], announced: [FieldName] = []) {
+        (self.wanted, self.announced) = (wanted, announced)
+        func needs(_ algorithm: BodyDigest.Algorithm) -> Bool {
+            !announced.isEmpty || wanted.contains { $0.digest.algorithm == algorithm }
+        }
+        if needs(.sha256) { sha256 = DigestHash.Running(.sha256) }
+        if needs(.sha512) { sha512 = DigestHash.Running(.sha512) }
     }
 
     /// The check of the content of a response, by its own fields. `nil` if they state nothing about it: a part is
@@ -31,7 +37,8 @@ final class DigestCheck {
         guard method != .head, !head.status.forbidsContent else { return nil }
         let fields: [FieldName] = head.status == .partialContent ? [.contentDigest] : [.reprDigest, .contentDigest]
         let wanted = fields.flatMap { Wanted.stated(by: $0, in: head.headers) }
-        return wanted.isEmpty ? nil : DigestCheck(wanted)
+        let announced = BodyDigest.announced(in: head.headers).filter(fields.contains)
+        return wanted.isEmpty && announced.isEmpty ? nil : DigestCheck(wanted, announced: announced)
     }
 
     func update(_ bytes: UnsafeRawBufferPointer) {
@@ -40,20 +47,23 @@ final class DigestCheck {
     }
 
     /// Notes the next piece of the body; compares at its end.
-    func process(_ piece: BodyPiece?) throws(LoadError) {
+    /// - Parameter trailers: the trailer fields; asked for at the end.
+    func process(_ piece: BodyPiece?, _ trailers: () -> Headers = { Headers() }) throws(LoadError) {
         switch piece {
         case .chunk(let chunk)?: chunk.withUnsafeBytes { update($0) }
-        case .end?: try finish()
+        case .end?: try finish(announced.isEmpty ? Headers() : trailers())
         case nil: break
         }
     }
 
     /// Compares at the end of the body. Called once.
     /// - Throws: ``LoadError/Reason/digestMismatch``.
-    func finish() throws(LoadError) {
+    func finish(_ trailers: Headers = Headers()) throws(LoadError) {
         let short = sha256?.finishBytes()
         let long = sha512?.finishBytes()
-        for wanted in wanted { try Self.compare(wanted.digest.algorithm == .sha256 ? short : long, wanted) }
+        for wanted in wanted + announced.flatMap({ Wanted.stated(by: $0, in: trailers) }) {
+            try Self.compare(wanted.digest.algorithm == .sha256 ? short : long, wanted)
+        }
     }
 
     private static func compare(_ found: [UInt8]?, _ wanted: Wanted) throws(LoadError) {

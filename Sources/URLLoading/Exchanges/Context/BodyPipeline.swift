@@ -38,14 +38,16 @@ struct BodyPipeline {
     /// - Parameters:
     ///   - most: the maximum size of the piece; 0 only checks for the end.
     ///   - record: counts the piece.
+    ///   - trailers: returns the trailer fields; called at the end of a body that may have digests there.
     ///   - source: returns the next piece as it was received.
     mutating func next(
-        atMost most: Int, _ record: TransactionRecord?, from source: () throws(LoadError) -> BodyPiece?
+        atMost most: Int, _ record: TransactionRecord?, trailers: () -> Headers = { Headers() },
+        from source: () throws(LoadError) -> BodyPiece?
     ) throws(LoadError) -> BodyPiece? {
         guard !hasEnded else { return .end }
         var piece = pending.take(atMost: most)
         if piece == nil, pending.chunk == nil {
-            piece = try decoded(source)
+            piece = try decoded(trailers, source)
             // The usual piece fits, and passes through.
             if case .chunk(let chunk)? = piece, chunk.count > most {
                 pending.chunk = chunk
@@ -62,11 +64,13 @@ struct BodyPipeline {
         return piece
     }
 
-    private func decoded(_ source: () throws(LoadError) -> BodyPiece?) throws(LoadError) -> BodyPiece? {
-        guard let decoding else { return try proved(source) }
+    private func decoded(
+        _ trailers: () -> Headers, _ source: () throws(LoadError) -> BodyPiece?
+    ) throws(LoadError) -> BodyPiece? {
+        guard let decoding else { return try proved(trailers, source) }
         while true {
             if let chunk = try decoding.next() { return .chunk(chunk) }
-            switch try proved(source) {
+            switch try proved(trailers, source) {
             case .chunk(let input)?: decoding.feed(input)
             case .end?:
                 try decoding.finish()
@@ -76,10 +80,12 @@ struct BodyPipeline {
         }
     }
 
-    private func proved(_ source: () throws(LoadError) -> BodyPiece?) throws(LoadError) -> BodyPiece? {
+    private func proved(
+        _ trailers: () -> Headers, _ source: () throws(LoadError) -> BodyPiece?
+    ) throws(LoadError) -> BodyPiece? {
         let piece = try source()
         if !proofs.isEmpty { try proofs.process(piece) }
-        if let check { try check.process(piece) }
+        if let check { try check.process(piece, trailers) }
         return piece
     }
 

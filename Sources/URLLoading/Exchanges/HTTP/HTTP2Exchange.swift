@@ -173,7 +173,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
             try body.decode(answer.headers, owner.core.configuration.limits)
         }
         if !isDecoding { expectedLength = length(of: answer, request.request.method) }
-        if BodyDigest.areStated(in: answer.headers) {
+        if BodyDigest.mayBeStated(by: answer.headers) {
             body.check(DigestCheck.ofContent(answer, request.request.method))
         }
         head = HTTPHead(answer)
@@ -250,7 +250,9 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
     // MARK: The body
 
     func buffered(atMost most: Int) throws(LoadError) -> BodyPiece? {
-        try body.next(atMost: most, record) { () throws(LoadError) in try piece() }
+        try body.next(atMost: most, record, trailers: { received.trailers ?? Headers() }) { () throws(LoadError) in
+            try piece()
+        }
     }
 
     func prove(_ proof: DigestProof) { body.prove(proof) }

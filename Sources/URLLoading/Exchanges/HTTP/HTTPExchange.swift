@@ -126,7 +126,7 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
             try body.decode(head.headers, owner.core.configuration.limits)
         }
         if !isDecoding { expectedLength = connection.expectedLength }
-        if BodyDigest.areStated(in: head.headers) { body.check(DigestCheck.ofContent(head, request.request.method)) }
+        if BodyDigest.mayBeStated(by: head.headers) { body.check(DigestCheck.ofContent(head, request.request.method)) }
         if let proof = connection.proxyProof, head.status != .proxyAuthenticationRequired,
             try !proof.process(head.headers)
         {
@@ -142,7 +142,7 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
     // MARK: The body
 
     func buffered(atMost most: Int) throws(LoadError) -> BodyPiece? {
-        try body.next(atMost: most, record) { () throws(LoadError) in
+        try body.next(atMost: most, record, trailers: { trailers }) { () throws(LoadError) in
             let piece = try connection.bufferedData()
             // Read before the release, because a returned connection may serve another load at once.
             if case .end? = piece { trailers = connection.state.trailers }

@@ -17,18 +17,24 @@ final class DownloadDigests: @unchecked Sendable {
     ///   - expected: the caller's digest.
     ///   - head: the response to a request for a part, or of which a part is read: the digest of its representation
     ///     covers the whole file, so it cannot be checked with the content of the response.
-    init?(_ expected: BodyDigest?, part head: HTTPHead?) {
+    convenience init?(_ expected: BodyDigest?, part head: HTTPHead?) {
         if let expected {
-            wanted = [.init(digest: expected)]
+            self.init([.init(digest: expected)])
         } else if let head {
             // The content of a 200 is the representation.
             let fields: [FieldName] = head.status == .ok ? [.reprDigest, .contentDigest] : [.reprDigest]
-            wanted = fields.flatMap { DigestCheck.Wanted.stated(by: $0, in: head.headers) }
+            self.init(fields.flatMap { DigestCheck.Wanted.stated(by: $0, in: head.headers) })
         } else {
             return nil
         }
+    }
+
+    /// - Parameter trailers: those of the response to a request for a part.
+    convenience init?(ofPart trailers: Headers) { self.init(DigestCheck.Wanted.stated(by: .reprDigest, in: trailers)) }
+
+    private init?(_ wanted: [DigestCheck.Wanted]) {
         guard !wanted.isEmpty else { return nil }
-        check = DigestCheck(wanted)
+        (self.wanted, check) = (wanted, DigestCheck(wanted))
     }
 
     /// Notes bytes that were written.

@@ -177,7 +177,7 @@ final class DownloadWork: Sendable {
             throw LoadError(
                 .cannotCreateFile, phase: .receiving, party: .local, detail: "the destination is not a file URL")
         }
-        let digest = options.expectedDigest ?? request.expectedDigest
+        let digest = request.method == .head ? nil : options.expectedDigest ?? request.expectedDigest
         let opening = try opening(for: response, isDigestExpected: digest != nil)
         let held = state.withLock { $0.file }
         let folder = folders[0]
@@ -409,10 +409,12 @@ final class DownloadWork: Sendable {
     private static let maximumPerTurn = 4 << 20
 
     /// Completes the file at the end of the body.
-    func finish(_ control: StopToken = .never) async throws(LoadError) {
-        let (held, size, response, digests) = state.withLock { ($0.file, $0.offset, $0.response, $0.digests) }
+    /// - Parameter trailers: those of the response whose body was read to its end.
+    func finish(_ control: StopToken = .never, _ trailers: Headers = Headers()) async throws(LoadError) {
+        let (held, size, response, known) = state.withLock { ($0.file, $0.offset, $0.response, $0.digests) }
         guard let held, let response else { return }
-        if let digests {
+        let isPart = response.http?.status == .partialContent
+        if let digests = known ?? (isPart ? DownloadDigests(ofPart: trailers) : nil) {
             let checked = await BlockingThreads.files.call(.never) { () -> Result<Void, LoadError> in
                 Result { () throws(LoadError) in try digests.finish(held, size: size, control) }
             }

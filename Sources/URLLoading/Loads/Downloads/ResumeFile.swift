@@ -26,9 +26,12 @@ struct ResumeFile: Sendable {
     func open(for request: Request, in folders: [String]) throws(LoadError) -> Found {
         guard let reader = try? FileReader(path: path) else { return .nothing }
         guard reader.kind == .file, reader.size <= Self.sizeLimit,
-            let data = try? Data(contentsOf: URL(filePath: path)), let token = try? ResumeToken(data),
-            token.isFor(request.url), request.method == .get, request.body == nil
+            let data = try? Data(contentsOf: URL(filePath: path)), let token = try? ResumeToken(data)
         else { return .unusable }
+        guard token.isFor(request.url), request.method == .get, request.body == nil else {
+            discard(token, in: folders)
+            return .unusable
+        }
         do throws(LoadError) {
             let (file, held) = try token.open(in: folders)
             return .token(token, file, held: held)
@@ -37,6 +40,15 @@ struct ResumeFile: Sendable {
             return .unusable
         }
     }
+    /// Removes the partial file of a token that is to be replaced: nothing else would name it. Not if another download
+    /// uses it, or if its content is not what the token says.
+    private func discard(_ token: ResumeToken, in folders: [String]) {
+        guard let (file, _) = try? token.open(in: folders) else { return }
+        file.unkeep()
+        file.discard()
+        file.unclaim()
+    }
+
     /// A token has a URL, a few fields, and digests of its ranges.
     private static let sizeLimit: Int64 = 1 << 20
 

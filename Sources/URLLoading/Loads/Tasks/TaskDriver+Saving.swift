@@ -48,9 +48,10 @@ extension TaskDriver {
         while true {
             do throws(LoadError) {
                 if try await !writeParts(exchange, hop, download) { try await write(exchange, download) }
+                let trailers = exchange.trailers
                 exchange.release()
-                try await download.finish(context.handle)
-                return complete(.finished, exchange.trailers)
+                try await download.finish(context.handle, trailers)
+                return complete(.finished, trailers)
             } catch {
                 let error = exchange.failed(error)
                 if error.reason == .digestMismatch { context.forgetStored(hop.request) }

@@ -13,8 +13,9 @@ import URLLoadingWire
 /// task.resume()
 /// let file = try await task.value
 /// ```
-/// A server may state digests itself: Repr-Digest and Content-Digest of a response (RFC 9530) are always checked. They
-/// protect from damage on the way; only a value from elsewhere proves which file it is.
+/// A server may state digests itself: Repr-Digest and Content-Digest of a response (RFC 9530) are always checked, also
+/// as trailers that the head announces (Trailer, RFC 9110 §6.6.2). They protect from damage on the way; only a value
+/// from elsewhere proves which file it is.
 public struct BodyDigest: Sendable, Hashable, CustomStringConvertible {
     /// The algorithms that are neither deprecated nor insecure (RFC 9530 §5).
     public enum Algorithm: String, Sendable, Hashable, CaseIterable {
@@ -68,11 +69,24 @@ public struct BodyDigest: Sendable, Hashable, CustomStringConvertible {
 }
 
 extension BodyDigest {
-    /// The fields that state digests (RFC 9530).
-    private static let stating = FieldNameSet([.reprDigest, .contentDigest])
+    /// The fields that state digests (RFC 9530), and the one that announces trailers.
+    private static let stating = FieldNameSet([.reprDigest, .contentDigest, .trailer])
 
-    /// Whether fields state digests, which those of almost no response do.
-    static func areStated(in headers: Headers) -> Bool { headers.contains(anyOf: stating) }
+    /// Whether fields state digests, or announce trailers, which those of almost no response do.
+    static func mayBeStated(by headers: Headers) -> Bool { headers.contains(anyOf: stating) }
+
+    /// Whether fields state digests, or announce that trailers will.
+    static func areStated(by headers: Headers) -> Bool {
+        headers.contains(.reprDigest) || headers.contains(.contentDigest) || !announced(in: headers).isEmpty
+    }
+
+    /// The fields with digests that a head announces as trailers (RFC 9110 §6.6.2). Without an announcement the body
+    /// would have to be hashed for each response that may have trailers.
+    static func announced(in headers: Headers) -> [FieldName] {
+        guard let text = headers[.trailer] else { return [] }
+        let names = text.split(separator: ",").map { FieldName($0.filter { $0 != " " && $0 != "\t" }) }
+        return [.reprDigest, .contentDigest].filter(names.contains)
+    }
 
     /// All digests that a field states. A field that breaks the grammar, other algorithms, and values of a wrong length
     /// state nothing (RFC 9530 §2: a recipient may ignore any). None is preferred to another, because a signature may
@@ -96,7 +110,8 @@ extension Request {
     /// ```
     /// Another body ends the load with ``LoadError/Reason/digestMismatch`` at its end, and a status other than 2xx with
     /// ``LoadError/Reason/unacceptableStatus``. A body that is read in pieces has been delivered by then, except for
-    /// its end. Downloads have ``DownloadOptions/expectedDigest``, and take this one if they have none.
+    /// its end. Downloads have ``DownloadOptions/expectedDigest``, and take this one if they have none. A HEAD has no
+    /// body: nothing is compared.
     public var expectedDigest: BodyDigest? {
         get { properties[ExpectedDigest.self] }
         set { properties[ExpectedDigest.self] = newValue }

@@ -38,7 +38,7 @@ public struct DownloadOptions: Sendable {
     ///
     /// It is computed while the file is written. Another content ends the load with
     /// ``LoadError/Reason/digestMismatch``, and a status other than 2xx with ``LoadError/Reason/unacceptableStatus``:
-    /// no file appears, and no token resumes it.
+    /// no file appears, and no token resumes it. A HEAD has no body: nothing is compared.
     public var expectedDigest: BodyDigest?
     /// The `file` URL at which the download keeps its ``ResumeToken`` while it runs, so that the same call continues it
     /// after a failure, a cancellation, or the end of the process. `nil`, the default: no token is kept.

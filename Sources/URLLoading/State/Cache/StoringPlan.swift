@@ -103,7 +103,7 @@ extension StoredResponse {
     /// Whether the fields permit the completion of a stored beginning. A digest covers the whole, and is compared with
     /// the body of one exchange only: a beginning that was stored before its digest could be compared proves nothing
     /// about the rest, nor the rest about the beginning.
-    var mayBeCompleted: Bool { !headers.contains(.contentEncoding) && !BodyDigest.areStated(in: headers) }
+    var mayBeCompleted: Bool { !headers.contains(.contentEncoding) && !BodyDigest.areStated(by: headers) }
 
     /// Whether a 304 can refer to this response (§4.3.4): it names the same validator, or none.
     func canBeUpdated(by head: HTTPHead) -> Bool {

@@ -36,6 +36,9 @@ public struct AWSSigner: Sendable, CustomStringConvertible, CustomDebugStringCon
     public var payload = Payload.signed
     /// Where the signature stands.
     public var placement = Placement.headers
+    /// Whether the SHA-256 of a body that can be read twice is stated in X-Amz-Checksum-SHA256 as well, which S3 compares
+    /// with what it has received and keeps with the object; false by default. Only in ``Placement/headers``.
+    public var statesChecksum = false
 
     /// The region, such as `eu-central-1`.
     public let region: String
@@ -113,14 +116,12 @@ public struct AWSSigner: Sendable, CustomStringConvertible, CustomDebugStringCon
         guard !request.target.contains(names.field("Signature") + "=") else {
             throw LoadError.cannotSign("the URL has a signature already")
         }
-        let payload: String
-        if let stated = given[payloadField] {
-            payload = stated
-        } else if isUnsigned {
-            payload = "UNSIGNED-PAYLOAD"
-        } else {
-            payload = DigestHash.hexDigits(of: try await request.bodyDigest(.sha256).bytes)
-        }
+        let checksumField = FieldName(names.field("Checksum-SHA256"))
+        let addsChecksum =
+            statesChecksum && placement == .headers && request.body.isRepeatable && !given.contains(checksumField)
+        let word = given[payloadField] ?? (isUnsigned ? "UNSIGNED-PAYLOAD" : nil)
+        let digest = addsChecksum || word == nil ? try await request.bodyDigest(.sha256).bytes : []
+        let payload = word ?? DigestHash.hexDigits(of: digest)
         let credentials = try await credentials()
         // A security token that the caller has set is signed with the other fields.
         let own = [names.field("Date")] + (credentials.sessionToken == nil ? [] : [names.field("Security-Token")])
@@ -137,7 +138,9 @@ public struct AWSSigner: Sendable, CustomStringConvertible, CustomDebugStringCon
         switch placement {
         case .headers:
             let statesPayload = (isStorage || isUnsigned) && !given.contains(payloadField)
-            return try signing.headers(canonical, statesPayload: statesPayload)
+            var more = Headers()
+            if addsChecksum { more.append(checksumField, Base64.encode(digest)) }
+            return try signing.headers(canonical, statesPayload: statesPayload, more)
         case .query(let expires): return (try signing.query(canonical, expires: expires), nil)
         }
     }
@@ -231,9 +234,9 @@ private struct Signing {
     private var scope: String { "\(day)/\(region)/\(service)/\(names.terminator)" }
 
     func headers(
-        _ canonical: Canonical, statesPayload: Bool
+        _ canonical: Canonical, statesPayload: Bool, _ more: Headers
     ) throws(LoadError) -> (signature: RequestSignature, chain: AWSChunkChain?) {
-        var added = Headers()
+        var added = more
         added.append(FieldName(names.field("Date")), time)
         if statesPayload { added.append(FieldName(names.field("Content-SHA256")), canonical.payload) }
         if let token = credentials.sessionToken { added.append(FieldName(names.field("Security-Token")), token) }

@@ -31,13 +31,17 @@ public struct MessageSigner: Sendable, CustomStringConvertible, CustomDebugStrin
     public var lifetime: Duration?
     /// Whether each signature has a random nonce of 128 bits; false by default.
     public var addsNonce = false
+    /// The nonce of all signatures, as a server has asked for it (``RequestedSignature/nonce``); `nil`, the default, for
+    /// none but those that ``addsNonce`` adds.
+    public var nonce: String?
     /// Whether the algorithm is named; false by default, because the server knows the algorithm of the key.
     public var namesAlgorithm = false
     /// The algorithm of a Content-Digest that is made.
     public var digestAlgorithm = BodyDigest.Algorithm.sha256
 
     private let key: SigningKey
-    private let keyID: String?
+    let keyID: String?
+    var keyAlgorithm: SigningKey.Algorithm { key.algorithm }
     private let origins: SignerOrigins
 
     /// Creates a signer.
@@ -126,7 +130,9 @@ public struct MessageSigner: Sendable, CustomStringConvertible, CustomDebugStrin
             let seconds = min(max(1, lifetime.components.seconds), StructuredField.largestInteger)
             parameters.append(.init("expires", .integer(min(created + seconds, StructuredField.largestInteger))))
         }
-        if addsNonce {
+        if let nonce {
+            parameters.append(.init("nonce", .string(nonce)))
+        } else if addsNonce {
             let words = RandomWords.draw(2)
             guard words.count == 2 else { throw .cannotSign("the system has no random bytes for a nonce") }
             let bytes = words.flatMap { word in (0..<8).map { UInt8(truncatingIfNeeded: word >> (8 * $0)) } }

@@ -57,6 +57,8 @@ public struct MessageVerifier: Sendable, CustomStringConvertible, CustomDebugStr
     /// another tag, is ignored.
     /// - Parameters:
     ///   - response: the response of a load.
+    ///   - trailers: the trailer fields of the response, which are known at the end of its body, for signatures that
+    ///     cover them (``SignatureComponent/inTrailers``).
     ///   - request: the request that it answers, as its signer saw it (``SigningRequest/with(_:)``), for signatures
     ///     that cover parts of the request.
     ///   - date: the time of day.
@@ -65,11 +67,11 @@ public struct MessageVerifier: Sendable, CustomStringConvertible, CustomDebugStr
     ///   examined.
     @discardableResult
     public func verify(
-        _ response: Response, to request: SigningRequest? = nil, at date: Date = .now
+        _ response: Response, trailers: Headers = Headers(), to request: SigningRequest? = nil, at date: Date = .now
     ) throws(LoadError) -> Verified {
         do throws(Fault) {
             guard let head = response.http else { throw Fault("the response is not one of HTTP") }
-            return try verify(head.status.code, head.headers, to: request, at: date)
+            return try verify(head.status.code, head.headers, trailers, to: request, at: date)
         } catch {
             throw LoadError(
                 .badSignature, phase: .deciding, party: .remote, url: response.url, detail: error.words)
@@ -82,7 +84,7 @@ public struct MessageVerifier: Sendable, CustomStringConvertible, CustomDebugStr
     }
 
     private func verify(
-        _ status: Int, _ headers: Headers, to request: SigningRequest?, at date: Date
+        _ status: Int, _ headers: Headers, _ trailers: Headers, to request: SigningRequest?, at date: Date
     ) throws(Fault) -> Verified {
         guard let inputText = headers[.signatureInput], let signatureText = headers[.signature] else {
             throw Fault("the response is not signed")
@@ -90,7 +92,7 @@ public struct MessageVerifier: Sendable, CustomStringConvertible, CustomDebugStr
         guard let inputs = StructuredField.dictionary(inputText),
             let signatures = StructuredField.byteSequences(signatureText)
         else { throw Fault("Signature-Input or Signature is malformed (RFC 9421 4)") }
-        let message = SignatureMessage(status: status, headers, answering: request?.components)
+        let message = SignatureMessage(status: status, headers, trailers: trailers, answering: request?.components)
         var fault = Fault("no signature is of a known key")
         var examined = 0
         for entry in inputs {
@@ -101,7 +103,7 @@ public struct MessageVerifier: Sendable, CustomStringConvertible, CustomDebugStr
             guard examined <= Self.mostExamined else { throw fault }
             do throws(Fault) {
                 guard let signature = signatures[entry.key] else { throw Fault("\(entry.key) has no value") }
-                try check(input, key, headers, date)
+                try check(input, key, headers, trailers, date)
                 let base: String
                 do throws(SignatureBase.Problem) { base = try SignatureBase.make(input, of: message) } catch {
                     throw Fault("\(error)")
@@ -123,7 +125,7 @@ public struct MessageVerifier: Sendable, CustomStringConvertible, CustomDebugStr
 
     /// Checks everything but the signature itself.
     private func check(
-        _ input: StructuredField.InnerList, _ key: SigningKey, _ headers: Headers, _ date: Date
+        _ input: StructuredField.InnerList, _ key: SigningKey, _ headers: Headers, _ trailers: Headers, _ date: Date
     ) throws(Fault) {
         if let algorithm = input.parameters.first(where: { $0.key == "alg" }),
             algorithm.value != .string(key.algorithm.rawValue)
@@ -136,7 +138,12 @@ public struct MessageVerifier: Sendable, CustomStringConvertible, CustomDebugStr
         for component in covered where !input.items.contains(where: component.matches) {
             throw Fault("the signature does not cover \(component)")
         }
-        for field in [FieldName.contentDigest, .reprDigest] { try checkIsCompared(field, input, headers) }
+        for field in [FieldName.contentDigest, .reprDigest] {
+            try checkIsCompared(field, input, headers, inTrailers: false)
+            // A trailer that the head does not announce is not compared with the body.
+            let isAnnounced = BodyDigest.announced(in: headers).contains(field)
+            try checkIsCompared(field, input, isAnnounced ? trailers : Headers(), inTrailers: true)
+        }
         let now = date.wholeSeconds
         if let expires = try time("expires", in: input), expires < now { throw Fault("the signature has expired") }
         guard let created = try time("created", in: input) else {
@@ -154,15 +161,16 @@ public struct MessageVerifier: Sendable, CustomStringConvertible, CustomDebugStr
 
     /// Throws for a covered digest of an unknown algorithm or length, which would not be compared with the body.
     private func checkIsCompared(
-        _ field: FieldName, _ input: StructuredField.InnerList, _ headers: Headers
+        _ field: FieldName, _ input: StructuredField.InnerList, _ headers: Headers, inTrailers: Bool
     ) throws(Fault) {
-        let items = input.items.filter { $0.isOfResponse(field) }
+        let items = input.items.filter { $0.isOfResponse(field, inTrailers: inTrailers) }
         guard !items.isEmpty else { return }
         let compared = BodyDigest.stated(by: field, in: headers).map(\.algorithm.rawValue)
         for item in items {
             let key = item.parameters.first { $0.key == "key" }
             guard compared.contains(where: { key == nil || key?.value == .string($0) }) else {
-                throw Fault("what is covered of \(field) is neither sha-256 nor sha-512")
+                throw Fault(
+                    "what is covered of \(field) is not compared: neither sha-256 nor sha-512, or not announced")
             }
         }
     }
@@ -182,9 +190,10 @@ public struct MessageVerifier: Sendable, CustomStringConvertible, CustomDebugStr
 
 extension StructuredField.Item {
     /// Whether the item is a field of the response, in whatever form, and not one of its request.
-    fileprivate func isOfResponse(_ field: FieldName) -> Bool {
+    fileprivate func isOfResponse(_ field: FieldName, inTrailers: Bool) -> Bool {
         guard case .string(let name) = value else { return false }
         return FieldName(name) == field && !parameters.contains { $0.key == "req" }
+            && parameters.contains { $0.key == "tr" } == inTrailers
     }
 }
 

@@ -14,7 +14,7 @@ public struct SignatureComponent: Sendable, Hashable, CustomStringConvertible {
         item = StructuredField.Item(.string(name), parameters)
     }
 
-    private init(_ item: StructuredField.Item) { self.item = item }
+    init(_ item: StructuredField.Item) { self.item = item }
 
     /// The method.
     public static let method = SignatureComponent("@method")
@@ -49,6 +49,12 @@ public struct SignatureComponent: Sendable, Hashable, CustomStringConvertible {
     public func member(_ key: String) -> SignatureComponent {
         SignatureComponent(
             StructuredField.Item(item.value, item.parameters + [StructuredField.Parameter("key", .string(key))]))
+    }
+
+    /// The trailer field (RFC 9110 §6.5) of this name in place of the header field. Signers of requests cannot use it,
+    /// because trailers are made after the signature.
+    public var inTrailers: SignatureComponent {
+        SignatureComponent(StructuredField.Item(item.value, item.parameters + [StructuredField.Parameter("tr")]))
     }
 
     /// The component of the request that a response answers. Signers of requests cannot use it.

@@ -38,11 +38,11 @@ extension ParallelDownload {
                 let received = await receive(exchange, part.id, context)
                 if received.count > 0 {
                     hasMoved = true
-                    if let error = await report(received.count, requests) { throw error }
+                    try await report(received.count, requests)
                 }
                 if let error = received.error { throw error }
                 if received.isEnd { return .done }
-                guard received.count == 0 else { continue }
+                guard received.count == 0, try await !report(0, requests) else { continue }
                 if let reason = context.stopReason { throw LoadError(reason, phase: .receiving) }
                 let missing = state.withLock { $0.plan.part(part.id)?.missing ?? 0 }
                 try await exchange.fill(atMost: missing > 0 ? Int(clamping: missing) : .max)
@@ -177,7 +177,8 @@ extension ParallelDownload {
                 return place.isEmpty && state.plan.extend(id) ? state.plan.claim(id, piece.count - count) : place
             }
             guard !place.isEmpty else { break }
-            try file.write(UnsafeRawBufferPointer(rebasing: bytes[count..<count + place.count]), at: place.lowerBound)
+            let claimed = UnsafeRawBufferPointer(rebasing: bytes[count..<count + place.count])
+            try writing.withLock { (_) throws(IOFailure) in try file.write(claimed, at: place.lowerBound) }
             state.withLock { state in
                 state.plan.wrote(id, upTo: place.upperBound, now: clock.coarseNow())
                 state.stalls = 0
@@ -189,26 +190,23 @@ extension ParallelDownload {
 
     // MARK: Reporting
 
-    /// Reports received bytes, also those of other workers that come meanwhile: events have one emitter at a time.
-    private func report(_ count: Int, _ requests: Requests) async -> LoadError? {
-        let reports = state.withLock { state in
+    /// Reports received bytes, and those of other workers that came during an earlier report: events have one emitter at
+    /// a time. The worker that has reported reads on before it reports again, and asks once more before it waits, so that
+    /// no bytes stay unreported.
+    /// - Returns: whether anything was reported.
+    @discardableResult
+    func report(_ count: Int, _ requests: Requests) async throws(LoadError) -> Bool {
+        let all = state.withLock { state in
             state.unreported += count
-            defer { state.isReporting = true }
-            return !state.isReporting
+            guard !state.isReporting, state.unreported > 0 else { return 0 }
+            defer { (state.unreported, state.isReporting) = (0, true) }
+            return state.unreported
         }
-        guard reports else { return nil }
-        while true {
-            let count = state.withLock { state in
-                defer { state.unreported = 0 }
-                if state.unreported == 0 { state.isReporting = false }
-                return state.unreported
-            }
-            guard count > 0 else { return nil }
-            if let error = await requests.report(count) {
-                fail(error)
-                state.withLock { $0.isReporting = false }
-                return error
-            }
-        }
+        guard all > 0 else { return false }
+        let error = await requests.report(all)
+        state.withLock { $0.isReporting = false }
+        guard let error else { return true }
+        fail(error)
+        throw error
     }
 }

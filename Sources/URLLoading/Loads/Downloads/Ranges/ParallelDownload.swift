@@ -18,6 +18,9 @@ final class ParallelDownload: Sendable {
     let validator: ResumeValidator
     let file: FileWriter
     let ranges: FileRanges
+    /// Held while a worker writes. Writes of one file exclude each other in the kernel, where the threads of several
+    /// workers would spin: that costs a tenth of the CPU.
+    let writing = Lock(())
     private let count: Int
     let clock: LoopClock
     let state: Lock<State>
@@ -27,6 +30,8 @@ final class ParallelDownload: Sendable {
         var context: LoadContext
         /// The part that it loads; `nil` while it waits for one.
         var part: Int?
+        /// Whether it may ask again at once, because the task was suspended after its last request.
+        var isForgiven = false
         /// Whether it waits before a repetition.
         var isResting = false
         var ending = Ending.none
@@ -59,8 +64,6 @@ final class ParallelDownload: Sendable {
         var notBefore: Int64 = 0
         /// How often a part has stalled since the last byte of any part.
         var stalls = 0
-        /// The number of workers that may ask again because the task was suspended meanwhile.
-        var forgiven = 0
         /// Bytes that were received and not reported yet, and whether a worker reports them.
         var unreported = 0
         var isReporting = false
@@ -242,7 +245,7 @@ final class ParallelDownload: Sendable {
         var given = first
         working: while true {
             var next = given?.part
-            if next == nil { next = await nextPart(index, own) }
+            if next == nil { next = await nextPart(index, own, requests) }
             guard let part = next else { break }
             let context = given?.context ?? own
             let outcome = await load(part, given?.exchange, context, requests)
@@ -266,7 +269,7 @@ final class ParallelDownload: Sendable {
                 state.withLock { $0.lost = error }
                 if error.endsAllParts { fail(error) }
                 if hasMoved { retries = nil }
-                if isForgiven(error, own, requests) { continue }
+                if isForgiven(index, error, own, requests) { continue }
                 let now = clock.now()
                 guard
                     await mayRepeat(
@@ -275,6 +278,7 @@ final class ParallelDownload: Sendable {
                 else { break working }
             }
         }
+        while (try? await report(0, requests)) == true {}
         for slot in state.withLock({ $0.wake() }) { slot.wake() }
     }
 
@@ -339,15 +343,17 @@ final class ParallelDownload: Sendable {
 
     /// Whether a worker may send another request at once, because the task was suspended, and its server has closed the
     /// connections meanwhile.
-    private func isForgiven(_ error: LoadError, _ context: LoadContext, _ requests: Requests) -> Bool {
+    private func isForgiven(
+        _ index: Int, _ error: LoadError, _ context: LoadContext, _ requests: Requests
+    ) -> Bool {
         guard [.connectionLost, .truncated, .streamReset].contains(error.reason), context.mayRetry() else {
             return false
         }
         let wasSuspended = requests.wasSuspended()
         return state.withLock { state in
-            if wasSuspended { state.forgiven = state.workers.count }
-            state.forgiven -= 1
-            return state.forgiven >= 0
+            if wasSuspended { for other in state.workers.indices { state.workers[other].isForgiven = true } }
+            defer { state.workers[index].isForgiven = false }
+            return state.workers[index].isForgiven
         }
     }
 
@@ -393,10 +399,11 @@ final class ParallelDownload: Sendable {
     /// So many parts may stall one after the other without a byte of any.
     private static let maximumStalls = 5
 
-    private func nextPart(_ index: Int, _ context: LoadContext) async -> RangePlan.Part? {
+    private func nextPart(_ index: Int, _ context: LoadContext, _ requests: Requests) async -> RangePlan.Part? {
         while true {
             var step: Step? = state.withLock { $0.step(index, clock.now()) }
             if case .wait(let moment)? = step {
+                if (try? await report(0, requests)) != false { continue }
                 let alarm = Alarm(clock, at: moment, context.handle)
                 step = await Poller.shared.wait(until: context.handle) { slot in
                     state.withLock { state in
