@@ -46,3 +46,13 @@ extension URL {
         return text + path()
     }
 }
+
+extension Request {
+    /// The URL as a log, a span or an archive may show it: without userinfo, and with `(removed)` in place of the value
+    /// of each parameter whose name says that it is a secret, such as `token` or `api_key`. The path is not examined.
+    ///
+    /// ```swift
+    /// span["url.full"] = load.request.redactedURL     // https://example.org/search?q=swift&token=(removed)
+    /// ```
+    public var redactedURL: String { url.redactedText }
+}
