@@ -3,9 +3,9 @@
 
     modelcontext.py MODULES PORT
 
-/events/1 to /events/5 answer calls with server-sent events that can be resumed, /json with JSON. There are several of the
-former because the library names a stream by its call alone: what it has stored for two sessions cannot be told apart.
-Tools:
+/events/1 to /events/5 answer calls with server-sent events that can be resumed, /json with JSON. There are several of
+the former because the library names a stream by its call alone: what it has stored for two sessions cannot be told
+apart. Tools:
     add(a, b)        the sum
     count(to)        reports progress `to` times, and returns the last number
     cut(to)          the same, but closes its stream after each report

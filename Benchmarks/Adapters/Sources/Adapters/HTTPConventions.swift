@@ -8,7 +8,7 @@ enum HTTPConventions {
     /// The attributes of one request that are the same for each of its attempts.
     static func attributes(of request: Request) -> [String: String] {
         [
-            // A server of metrics keeps a series for each value: methods that are not registered are one.
+            // Each value is a series of its own in a back end of metrics: methods that are not registered share one.
             "http.request.method": methods.contains(request.method) ? request.method.rawValue : "_OTHER",
             "server.address": request.url.host() ?? "",
             "server.port": "\(request.url.port ?? (request.url.scheme?.lowercased() == "https" ? 443 : 80))",
