@@ -98,6 +98,7 @@ import URLLoadingWire
                 "X-Api-Key": Self.secret, "X-Anything": Self.secret, .authorization: "Bearer \(Self.secret)",
             ])
         check(request, "request")
+        #expect(request.redactedURL == "https://a.test/?access_token=(removed)")
         var dumped = ""
         dump(request, to: &dumped)
         #expect(dumped.contains("X-Anything") && dumped.contains("https://a.test/"))
@@ -136,6 +137,7 @@ import URLLoadingWire
         }
         clean(url.withoutSecrets, "text")
         clean("\(Request(url: url))", "request")
+        clean(Request(url: url).redactedURL, "redacted URL")
         let session = Session(.ephemeral)
         do {
             _ = try await session.data(from: url)

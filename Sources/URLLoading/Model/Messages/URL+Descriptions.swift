@@ -19,7 +19,7 @@ extension URL {
     /// The host for logs; `nil` if the URL does not clearly separate the host from a password.
     var shownHost: String? { hasClearAuthority ? hostInNormalForm : nil }
 
-    private var hasClearAuthority: Bool {
+    fileprivate var hasClearAuthority: Bool {
         guard absoluteString.utf8.contains(UInt8(ascii: "@")) else { return true }
         let rest = absoluteString.dropFirst(scheme.map { $0.count + 1 } ?? 0)
         return rest.hasPrefix("//") && (try? URIReference(absoluteString)) != nil
@@ -44,5 +44,19 @@ extension URL {
         if let host = hostInNormalForm { text += host.contains(":") ? "//[\(host)]" : "//\(host)" }
         if let port { text += ":\(port)" }
         return text + path()
+    }
+}
+
+extension Request {
+    /// The URL as a log, a span or an archive may show it: without userinfo, and with `(removed)` in place of the value
+    /// of each parameter whose name says that it is a secret, such as `token` or `api_key`. The path is not examined.
+    /// Of a `data` URL, and of one that does not clearly separate the host from a password, only the scheme is shown.
+    ///
+    /// ```swift
+    /// span["url.full"] = load.request.redactedURL     // https://example.org/search?q=swift&token=(removed)
+    /// ```
+    public var redactedURL: String {
+        let isShown = url.hasClearAuthority && url.scheme?.lowercased() != "data"
+        return isShown ? url.redactedText : url.withoutSecrets
     }
 }
