@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// In this folder: requests, responses and bodies as the caller sees them (21 files: one public type each)
+// In this folder: requests, responses and bodies as the caller sees them (22 files: one public type each)
 
 public import FoundationEssentials
+import Synchronization
 import URLLoadingWire
 
 /// A request to load: a value. A load works on its own copy; later changes do not affect it.
@@ -286,6 +287,10 @@ final class Destination: Sendable {
     let target: Target
     /// The origin of `target`, as the keys of the connection pool hold it.
     let origin: SharedOrigin
+    private let lateKey = AtomicLazyReference<CacheKey.Storage>()
+
+    /// The key of the request's responses in a cache, made at the first call.
+    var cacheKey: CacheKey { CacheKey(lateKey.load() ?? lateKey.storeIfNil(CacheKey(target).storage)) }
 
     init(_ target: Target) {
         self.target = target
