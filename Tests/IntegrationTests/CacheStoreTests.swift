@@ -82,7 +82,10 @@ struct CacheStoreTests {
             #expect(first.code == 0, "\(first.errors)")
             let result = try await Running.command(
                 "/usr/bin/strace",
-                ["-f", "-qq", "-o", "/dev/null", "-e", "inject=\(calls):signal=SIGKILL:when=\(number)", Running.urlloadPath]
+                [
+                    "-f", "-qq", "-o", "/dev/null", "-e", "inject=\(calls):signal=SIGKILL:when=\(number)",
+                    Running.urlloadPath,
+                ]
                     + words)
             killed += result.code == 0 ? 0 : 1
             // The second run stores what the first has stored: each response is the old one or the new one.

@@ -106,7 +106,8 @@ import URLLoadingWire
         }
     }
 
-    @Test("an entry that another process removes or replaces between look-up and read is served as it was, or not at all")
+    @Test(
+        "an entry that another process removes or replaces between look-up and read is served as it was, or not at all")
     func replaced() throws {
         try withStoreFolder { folder in
             let a = open(folder)

@@ -287,10 +287,28 @@ final class Destination: Sendable {
     let target: Target
     /// The origin of `target`, as the keys of the connection pool hold it.
     let origin: SharedOrigin
-    private let lateKey = AtomicLazyReference<CacheKey.Storage>()
+    /// A retained key, once it was asked for. An `AtomicLazyReference` would look up its metadata at each load.
+    private let lateKey = Atomic<UnsafeMutableRawPointer?>(nil)
 
     /// The key of the request's responses in a cache, made at the first call.
-    var cacheKey: CacheKey { CacheKey(lateKey.load() ?? lateKey.storeIfNil(CacheKey(target).storage)) }
+    var cacheKey: CacheKey {
+        if let known = lateKey.load(ordering: .acquiring) { return Self.key(known) }
+        let made = Unmanaged.passRetained(CacheKey(target).storage)
+        let (isFirst, known) = lateKey.compareExchange(
+            expected: nil, desired: made.toOpaque(), ordering: .acquiringAndReleasing)
+        guard !isFirst, let known else { return CacheKey(made.takeUnretainedValue()) }
+        made.release()
+        return Self.key(known)
+    }
+
+    private static func key(_ known: UnsafeMutableRawPointer) -> CacheKey {
+        CacheKey(Unmanaged<CacheKey.Storage>.fromOpaque(known).takeUnretainedValue())
+    }
+
+    deinit {
+        guard let known = lateKey.load(ordering: .acquiring) else { return }
+        Unmanaged<CacheKey.Storage>.fromOpaque(known).release()
+    }
 
     init(_ target: Target) {
         self.target = target

@@ -234,13 +234,16 @@ final class DiskTables: @unchecked Sendable {
                 [.integer(hash), .integer(variant)])
         case .one(let hash, let id):
             try rows(
-                "SELECT seq, hash, size, file, place, length FROM entry WHERE hash = ? AND id = ?", [.integer(hash), .integer(id)])
-        case .key(let hash): try rows("SELECT seq, hash, size, file, place, length FROM entry WHERE hash = ?", [.integer(hash)])
+                "SELECT seq, hash, size, file, place, length FROM entry WHERE hash = ? AND id = ?",
+                [.integer(hash), .integer(id)])
+        case .key(let hash):
+            try rows("SELECT seq, hash, size, file, place, length FROM entry WHERE hash = ?", [.integer(hash)])
         case .since(let moment):
             try rows("SELECT seq, hash, size, file, place, length FROM entry WHERE received >= ?", [.real(moment)])
         case .all: try rows("SELECT seq, hash, size, file, place, length FROM entry", [])
         case .oldest(let count):
-            try rows("SELECT seq, hash, size, file, place, length FROM entry ORDER BY used, seq LIMIT ?", [.integer(count)])
+            try rows(
+                "SELECT seq, hash, size, file, place, length FROM entry ORDER BY used, seq LIMIT ?", [.integer(count)])
         }
     }
 
