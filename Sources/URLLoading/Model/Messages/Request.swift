@@ -287,28 +287,26 @@ final class Destination: Sendable {
     let target: Target
     /// The origin of `target`, as the keys of the connection pool hold it.
     let origin: SharedOrigin
-    /// A retained key, once it was asked for. An `AtomicLazyReference` would look up its metadata at each load.
-    private let lateKey = Atomic<UnsafeMutableRawPointer?>(nil)
+    /// The address of a retained key, once it was asked for. An `AtomicLazyReference` would look up its metadata at each
+    /// load.
+    private let lateKey = Atomic<UInt>(0)
 
     /// The key of the request's responses in a cache, made at the first call.
     var cacheKey: CacheKey {
-        if let known = lateKey.load(ordering: .acquiring) { return Self.key(known) }
+        if let known = Self.key(lateKey.load(ordering: .acquiring)) { return CacheKey(known.takeUnretainedValue()) }
         let made = Unmanaged.passRetained(CacheKey(target).storage)
-        let (isFirst, known) = lateKey.compareExchange(
-            expected: nil, desired: made.toOpaque(), ordering: .acquiringAndReleasing)
-        guard !isFirst, let known else { return CacheKey(made.takeUnretainedValue()) }
+        let (isFirst, address) = lateKey.compareExchange(
+            expected: 0, desired: UInt(bitPattern: made.toOpaque()), ordering: .acquiringAndReleasing)
+        guard !isFirst, let known = Self.key(address) else { return CacheKey(made.takeUnretainedValue()) }
         made.release()
-        return Self.key(known)
+        return CacheKey(known.takeUnretainedValue())
     }
 
-    private static func key(_ known: UnsafeMutableRawPointer) -> CacheKey {
-        CacheKey(Unmanaged<CacheKey.Storage>.fromOpaque(known).takeUnretainedValue())
+    private static func key(_ address: UInt) -> Unmanaged<CacheKey.Storage>? {
+        UnsafeRawPointer(bitPattern: address).map { Unmanaged<CacheKey.Storage>.fromOpaque($0) }
     }
 
-    deinit {
-        guard let known = lateKey.load(ordering: .acquiring) else { return }
-        Unmanaged<CacheKey.Storage>.fromOpaque(known).release()
-    }
+    deinit { Self.key(lateKey.load(ordering: .acquiring))?.release() }
 
     init(_ target: Target) {
         self.target = target
