@@ -236,6 +236,8 @@ extension DiskStorage {
     /// Ends the use of the pack of this process, and removes it if no row refers to it.
     private func closePack(_ tables: DiskTables) {
         guard let closed = pack.withLock({ $0.take() }) else { return }
+        // A later flush knows only the next pack.
+        closed.synchronize()
         closed.close()
         removeLeftOver(closed.name, tables)
     }
