@@ -242,7 +242,8 @@ import URLLoadingWire
             for name in Self.names.prefix(20) { storage.store(name, size(name)) }
             storage.flush()
             try copy(folder) { before in
-                try fill(storage)
+                for name in Self.names.dropFirst(20) { storage.store(name, size(name)) }
+                storage.flush()
                 let name = try #require(packs(folder).first)
                 // The bytes of all, the rows of twenty.
                 try overwrite(before.appending(path: name), [UInt8](Data(contentsOf: folder.appending(path: name))))

@@ -84,6 +84,8 @@ struct CacheQuery: Sendable {
     let isPartial: Bool
     private let defaults: DefaultFields?
     private let isForeign: Bool
+    /// The policy of the session accepts a response of any age.
+    var sessionAcceptsAnyAge = false
     /// `nil` for a lookup without a session.
     let user: (any CacheUser)?
     /// The request has fields of its own.
@@ -177,9 +179,10 @@ struct CacheQuery: Sendable {
         return control
     }
 
-    /// Whether an equal request would be answered with a response that is neither fresh nor can be validated.
+    /// Whether an equal request, or one of the same session, would be answered with a response that is neither fresh nor
+    /// can be validated.
     var acceptsAnyAge: Bool {
-        if policy == .cacheElseLoad { return true }
+        if policy == .cacheElseLoad || sessionAcceptsAnyAge { return true }
         let control = control
         return control.flags.contains(.anyStale) || control.maxStale != nil || control.staleIfError != nil
     }
