@@ -185,7 +185,8 @@ struct CacheFetch: Sendable {
         // Do not store the response if its key was invalidated while it was in flight.
         guard let head = exchange.head, removals == cache.storage.removals.count(key) else { return nil }
         guard StoringPlan.isUsable(head, for: query) || load.cacheDecision != nil else {
-            if StoringPlan.endsUse(head, for: query) { forget() }
+            // A head with faults may lack a field that could not be read.
+            if head.tolerated.isEmpty, !exchange.isForced, StoringPlan.endsUse(head, for: query) { forget() }
             return nil
         }
         let provenance = exchange.provenance

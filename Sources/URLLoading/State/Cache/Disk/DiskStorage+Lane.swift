@@ -306,7 +306,10 @@ extension DiskStorage {
                 let isWritten: Void? = try? write(&change, to: tables) { change, tables throws(DatabaseFailure) in
                     try change.apply(batch, tables)
                 }
-                if isWritten != nil { return settle(batch, change, tables) }
+                if isWritten != nil {
+                    settle(batch, change, tables)
+                    return maintain(batch, tables)
+                }
             }
         case .unwritable, .other: report(.init(failure))
         }
