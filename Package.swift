@@ -67,7 +67,6 @@ let package = Package(
             name: "URLLoadingIO",
             dependencies: [
                 "URLLoadingPlatform", "URLLoadingCSystem", "URLLoadingCExit", "URLLoadingCOpenSSL", "URLLoadingCSQLite",
-                "URLLoadingCZlib",
             ],
             swiftSettings: strict),
 

@@ -65,6 +65,42 @@ struct CacheStoreTests {
         #expect(killed > 0)
     }
 
+    private static let hasStrace = access("/usr/bin/strace", X_OK) == 0
+
+    @Test(
+        "After a kill at any change of a file, while responses are replaced, all durable responses are right",
+        .enabled(if: CacheStoreTests.hasStrace, "needs strace"))
+    func killedAtCalls() async throws {
+        let folder = try TemporaryFolder()
+        let count = 40
+        let calls = "pwrite64,ftruncate,unlink,unlinkat,fallocate,fsync,fdatasync,flock,rename,renameat2"
+        var killed = 0
+        for number in stride(from: 1, to: Self.isLong ? 600 : 120, by: Self.isLong ? 1 : 17) {
+            let directory = folder.path + "/\(number)"
+            let words = ["cache", "exercise", "--cache", directory, "--count", "\(count)"]
+            let first = try await Running.urlload(words)
+            #expect(first.code == 0, "\(first.errors)")
+            let result = try await Running.command(
+                "/usr/bin/strace",
+                [
+                    "-f", "-qq", "-o", "/dev/null", "-e", "inject=\(calls):signal=SIGKILL:when=\(number)",
+                    Running.urlloadPath,
+                ]
+                    + words)
+            killed += result.code == 0 ? 0 : 1
+            // The second run stores what the first has stored: each response is the old one or the new one.
+            let cache = ResponseCache(directory: URL(filePath: directory))
+            let there = check(cache, count)
+            #expect(there == Set(0..<count) && cache.problem == nil, "call \(number): \(there.count)")
+            cache.flush()
+            let again = try await Running.urlload(words)
+            #expect(again.code == 0 && check(cache, count).count == count, "call \(number): \(again.errors)")
+            try? FileManager.default.removeItem(atPath: directory)
+            if result.code == 0 { break }
+        }
+        #expect(killed > 0)
+    }
+
     @Test("Two processes read and write one store at once")
     func together() async throws {
         let folder = try TemporaryFolder()
@@ -123,7 +159,7 @@ struct CacheStoreTests {
         let lines = list.text.split(separator: "\n").map { $0.split(separator: " ").map(String.init) }
         #expect(
             lines.map { [$0[0], $0[1], $0[3], $0[4]] } == [
-                ["200", "100B", "row", "http://exercise.test/0"], ["200", "4.9K", "row", "http://exercise.test/1"],
+                ["200", "100B", "pack", "http://exercise.test/0"], ["200", "4.9K", "pack", "http://exercise.test/1"],
                 ["200", "39K", "file", "http://exercise.test/2"], ["200", "293K", "file", "http://exercise.test/3"],
             ], "\(list.text)\(list.errors)")
         let json = try await run("ls", "--json", "http://exercise.test/1")

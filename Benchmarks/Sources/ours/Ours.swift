@@ -231,9 +231,16 @@ struct Ours {
     func numbered(_ request: Request, _ number: Int) -> Request {
         switch caching {
         case .store, .diskStore, .each: Request(url: URL(string: "\(request.url.absoluteString)?\(number)")!)
-        case .miss, .hit, .diskHit, nil: request
+        case .hit, .diskHit: Self.keys.isEmpty ? request : Self.keys[number % Self.keys.count]
+        case .miss, nil: request
         }
     }
+
+    /// OURS_KEYS: the hits are spread over that many stored responses, which the warm-up must have stored.
+    static let keys: [Request] = {
+        let count = Int(variable("OURS_KEYS")) ?? 0
+        return (0..<count).map { Request(url: URL(string: "\(variable("OURS_KEYS_URL"))?\($0)")!) }
+    }()
 
     func request(_ url: String) -> Request {
         let url = URL(string: caching.map { url + ($0 == .miss ? "/private" : "/public") } ?? url)!

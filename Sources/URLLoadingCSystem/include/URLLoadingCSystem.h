@@ -123,6 +123,8 @@ ssize_t csys_file_write(int descriptor, const void *bytes, size_t count, int64_t
 int csys_file_truncate(int descriptor, int64_t size);
 /// Allocates the file's first bytes on the disk without changing its size.
 int csys_file_reserve(int descriptor, int64_t size);
+/// Frees a range of the file, which then reads as zeros; the size of the file stays.
+int csys_file_punch(int descriptor, int64_t offset, int64_t count);
 /// Acquires a lock that excludes other processes and other opens of the file; fails if it is taken.
 int csys_file_claim(int descriptor);
 int csys_file_unclaim(int descriptor);
@@ -135,6 +137,9 @@ int csys_file_unmark(int descriptor);
 /// machines may not see, it must also have been left alone for that many seconds. Returns whether it was removed.
 _Bool csys_file_remove_leftover(const char *path, int64_t seconds);
 int csys_file_sync(int descriptor);
+/// Continues a CRC-32C over more bytes; 0 begins one.
+/// - Parameter plainly: does not use the processor's instruction for it.
+uint32_t csys_crc32c(uint32_t sum, const void *bytes, size_t count, _Bool plainly);
 /// Synchronises the content only, without metadata such as its times.
 int csys_file_sync_content(int descriptor);
 /// Returns the permission bits of an open file, including setuid and the like, or -errno.

@@ -437,6 +437,12 @@ int csys_file_reserve(int descriptor, int64_t size) {
     while (outcome < 0 && errno == EINTR);
     return result(outcome);
 }
+int csys_file_punch(int descriptor, int64_t offset, int64_t count) {
+    int outcome;
+    do outcome = fallocate(descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, count);
+    while (outcome < 0 && errno == EINTR);
+    return result(outcome);
+}
 int csys_file_claim(int descriptor) { return result(flock(descriptor, LOCK_EX | LOCK_NB)); }
 int csys_file_unclaim(int descriptor) { return result(flock(descriptor, LOCK_UN)); }
 

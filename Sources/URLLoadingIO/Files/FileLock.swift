@@ -3,8 +3,8 @@
 import Glibc
 import URLLoadingCSystem
 
-/// A lock between processes, released when this object is dropped or its process dies. The lock file stays: empty, and
-/// accessible to its owner only.
+/// A lock between processes, released when this object is dropped or its process dies. The lock file stays, accessible
+/// to its owner only; it is empty, or has the number that a holder wrote.
 package final class FileLock: Sendable {
     private let descriptor: Int32
 
@@ -30,6 +30,21 @@ package final class FileLock: Sendable {
             left -= 5
         }
         descriptor = opened
+    }
+
+    /// The number in the file; 0 in an empty one. Blocks.
+    package var number: UInt64 {
+        var number: UInt64 = 0
+        let count = withUnsafeMutableBytes(of: &number) { csys_file_read(descriptor, $0.baseAddress, $0.count, 0) }
+        return count == MemoryLayout<UInt64>.size ? number : 0
+    }
+
+    /// Writes a number to the file, for this holder's successors and for readers without the lock. Blocks.
+    package func write(_ number: UInt64) throws(IOFailure) {
+        let count = withUnsafeBytes(of: number) { csys_file_write(descriptor, $0.baseAddress, $0.count, 0) }
+        guard count == MemoryLayout<UInt64>.size else {
+            throw IOFailure(.system(count < 0 ? Int32(-count) : ENOSPC), .write)
+        }
     }
 
     deinit { if descriptor >= 0 { _ = csys_close(descriptor) } }

@@ -28,6 +28,12 @@ package final class FileReader: Sendable {
     /// The size at the time of the call.
     package var currentSize: Int64 { csys_file_size(descriptor) }
 
+    /// Whether the file has been removed from its folder.
+    package var isRemoved: Bool {
+        var info = stat()
+        return fstat(descriptor, &info) != 0 || info.st_nlink == 0
+    }
+
     /// Time of the last content change in nanoseconds since 1970; 0 if the system does not provide it.
     package var modified: Int64 {
         var info = stat()

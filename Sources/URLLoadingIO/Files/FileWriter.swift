@@ -198,6 +198,16 @@ package final class FileWriter: Sendable {
         throw IOFailure(.system(-outcome), .write)
     }
 
+    /// Gives the room of a range back to the file system; its bytes become zeros, or stay where the file system cannot
+    /// do so. Blocks.
+    /// - Parameter range: whole blocks of the file system.
+    package func free(_ range: Range<Int64>) {
+        _ = csys_file_punch(descriptor, range.lowerBound, range.upperBound - range.lowerBound)
+    }
+
+    /// Whether the path at which the file was created names it still. Blocks.
+    package var isInPlace: Bool { csys_file_is_same(path, descriptor) }
+
     // MARK: Progress on the disk
 
     /// Records that content is written from the start up to `offset`. Every 64 MiB, and with the first bytes after 5

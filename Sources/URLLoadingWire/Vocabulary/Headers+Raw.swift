@@ -65,6 +65,43 @@ extension Headers {
         entries.indices.count { has(name, at: $0) }
     }
 
+    /// Returns the fields with one that has a number, in place of all fields of that name. The new blocks have the size
+    /// that they need: each response from a cache is given its Age in this way.
+    package func replacing(_ name: FieldName, with number: Int64) -> Headers {
+        guard number >= 0, !contains(name), bytes.count < Int(Int32.max) - 256 else {
+            var headers = self
+            headers[name] = "\(number)"
+            return headers
+        }
+        var headers = Headers()
+        headers.isOverfull = isOverfull
+        var text = name.description
+        var digits = 1
+        var rest = number
+        while rest >= 10 { (digits, rest) = (digits + 1, rest / 10) }
+        let (start, end) = (bytes.count, bytes.count + text.utf8.count)
+        headers.bytes = [UInt8](unsafeUninitializedCapacity: end + digits) { room, count in
+            _ = room.initialize(fromContentsOf: bytes)
+            _ = text.withUTF8 { UnsafeMutableBufferPointer(rebasing: room[start...]).initialize(fromContentsOf: $0) }
+            var rest = number
+            for place in (end..<end + digits).reversed() {
+                room[place] = UInt8(ascii: "0") + UInt8(rest % 10)
+                rest /= 10
+            }
+            count = end + digits
+        }
+        headers.entries = [Entry](unsafeUninitializedCapacity: entries.count + 1) { room, count in
+            _ = room.initialize(fromContentsOf: entries)
+            room.initializeElement(
+                at: entries.count,
+                to: Entry(
+                    name: Int32(start), nameLength: Int32(text.utf8.count), value: Int32(end),
+                    valueLength: Int32(digits), digest: name.digest))
+            count = entries.count + 1
+        }
+        return headers
+    }
+
     func name(at index: Int) -> FieldName {
         FieldName(bytes.withUnsafeBytes { $0.text(entries[index].nameRange) })
     }

@@ -12,7 +12,7 @@ enum CacheLines {
         let rows = entries.map { entry in
             [
                 "\(entry.status.code)", size(entry.length) + (entry.isWhole ? "" : "…"), age(now - entry.received),
-                entry.file == nil ? "row" : "file",
+                entry.file == nil ? "none" : entry.isInPack ? "pack" : "file",
             ] + (columns == nil ? [] : [freshness(entry.freshness(now))])
         }
         let widths = (0..<(columns == nil ? 4 : 5)).map { column in rows.map { $0[column].count }.max() ?? 0 }

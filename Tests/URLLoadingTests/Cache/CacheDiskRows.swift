@@ -52,6 +52,41 @@ struct CacheDiskRows {
         }
     }
 
+    @Test("a small body on disk is served while every thread that may block is busy, and partly too")
+    func withoutThreads() async throws {
+        let folder = temporaryURL("cache-thread-rows")
+        defer { try? FileManager.default.removeItem(at: folder) }
+        try await withHTTPTestServer { origin in
+            let body = (0..<10_000).map { UInt8(truncatingIfNeeded: $0 / 7) }
+            origin.route("/") { _ in .ok(.bytes(body), headers: [.cacheControl: "max-age=60", .etag: "\"1\""]) }
+            var configuration = Configuration.ephemeral
+            let cache = ResponseCache(memoryCapacity: 0, directory: folder)
+            configuration.caching.store = cache
+            try await withSession(configuration) { session in
+                _ = try await session.data(from: origin.url())
+                cache.flush()
+                // Opens the file.
+                _ = try await session.data(from: origin.url())
+                let gate = ThreadSignal()
+                let started = Counter()
+                defer { for _ in 0..<4 { gate.raise() } }
+                for _ in 0..<4 {
+                    BlockingThreads.files.run {
+                        _ = started.next()
+                        while !gate.wait(nanoseconds: 1_000_000_000) {}
+                    }
+                }
+                try await eventually(started.value) { $0 == 4 }
+                let (data, response) = try await session.data(from: origin.url())
+                var request = Request(url: origin.url())
+                request.headers[.range] = "bytes=5000-5004"
+                let (part, _) = try await session.data(for: request)
+                #expect([UInt8](data) == body && response.http?.headers.contains(.age) == true)
+                #expect([UInt8](part) == Array(body[5_000..<5_005]) && origin.counts.requests == 1)
+            }
+        }
+    }
+
     // MARK: Damage
 
     /// A session whose cache has no memory, with a body of 3 MB in a file in which one bit is then changed.

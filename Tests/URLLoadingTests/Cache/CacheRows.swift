@@ -160,16 +160,58 @@ struct CacheRows {
         }
     }
 
-    @Test("a response without freshness and validator is stored in memory for policies that accept any (checklist 93)")
-    func keptAnyway() async throws {
+    @Test("a response without freshness and validator is stored for loads that accept any age (checklist 93)")
+    func anyAge() async throws {
         try await withCacheRig { rig in
             rig.origin.route("/") { _ in .ok("a") }
-            try await rig.expect("/", "200 a -", requests: 1)
-            try await rig.expect("/", "200 a -", requests: 2)
-            try await rig.expect("/", "200 a 0", requests: 2) { $0.cachePolicy = .onlyIfCached }
+            for count in 1...2 { try await rig.expect("/", "200 a -", requests: count) }
+            await expectFailure(.notInCache) { try await rig.get("/") { $0.cachePolicy = .onlyIfCached } }
+            #expect(rig.cache.memoryUsage == 0)
+            try await rig.expect("/", "200 a -", requests: 3) { $0.cachePolicy = .cacheElseLoad }
+            try await rig.expect("/", "200 a 0", requests: 3) { $0.cachePolicy = .cacheElseLoad }
+            try await rig.expect("/", "200 a 0", requests: 3) { $0.cachePolicy = .onlyIfCached }
+            for (path, directive) in [("/stale", "max-stale"), ("/failing", "stale-if-error=60")] {
+                rig.origin.route(path) { _ in .ok("a") }
+                let count = rig.requests + 1
+                try await rig.expect(path, "200 a -", requests: count) { $0.headers[.cacheControl] = directive }
+                try await rig.expect(path, "200 a 0", requests: count) { $0.cachePolicy = .onlyIfCached }
+            }
+            let count = rig.requests + 1
             rig.origin.route("/no") { _ in .ok("a", headers: [.cacheControl: "no-store"]) }
-            try await rig.expect("/no", "200 a -", requests: 3)
+            try await rig.expect("/no", "200 a -", requests: count)
             await expectFailure(.notInCache) { try await rig.get("/no") { $0.cachePolicy = .onlyIfCached } }
+        }
+    }
+
+    @Test("a response that is not stored because nothing could use it ends the use of the one before it")
+    func unusable() async throws {
+        try await withCacheRig { rig in
+            for (path, status) in [("/", Status.ok), ("/gone", .notFound)] {
+                let counter = Counter()
+                rig.origin.route(path) { _ in
+                    let text = counter.next("a")
+                    return text == "a1"
+                        ? .ok(text, headers: [.cacheControl: "max-age=60"])
+                        : .status(status, body: .bytes(Array(text.utf8)))
+                }
+                let count = rig.requests + 1
+                try await rig.expect(path, "200 a1 -", requests: count)
+                try await rig.expect(path, "200 a1 0", requests: count)
+                try await rig.expect(path, "\(status.code) a2 -", requests: count + 1) { $0.cachePolicy = .reload }
+                try await rig.expect(path, "\(status.code) a3 -", requests: count + 2)
+                await expectFailure(.notInCache) { try await rig.get(path) { $0.cachePolicy = .onlyIfCached } }
+            }
+            #expect(rig.cache.memoryUsage == 0)
+        }
+    }
+
+    @Test("a response that may be served stale is stored without a lifetime (RFC 5861)")
+    func staleOnly() async throws {
+        try await withCacheRig { rig in
+            rig.origin.route("/") { _ in .ok("a", headers: [.cacheControl: "max-age=0, stale-while-revalidate=60"]) }
+            try await rig.expect("/", "200 a -", requests: 1)
+            let answer = try await rig.get("/")
+            #expect(answer == "200 a 0")
         }
     }
 

@@ -98,7 +98,10 @@ import URLLoadingTesting
                             try FileManager.default.setAttributes(
                                 [.posixPermissions: 0o600], ofItemAtPath: file.plainPath)
                             let count = check(copy, "\(name) cut to \(kept)")
-                            if name.hasPrefix("bodies/") { #expect(count == Self.entries.count - 1) }
+                            // A pack has the bodies of three entries of five.
+                            let most = Self.entries.count - 1
+                            let least = name.hasPrefix("bodies/99/") ? Self.entries.count * 2 / 5 : most
+                            if name.hasPrefix("bodies/") { #expect((least...most).contains(count), "\(name) \(kept)") }
                         }
                     }
                 }
@@ -145,9 +148,9 @@ import URLLoadingTesting
     @Test(
         "a database with missing or foreign tables or indexes is repaired",
         arguments: [
-            ["DROP TABLE entry"], ["DROP TABLE body"], ["DROP TABLE state"], ["DELETE FROM state"],
+            ["DROP TABLE entry"], ["DROP TABLE state"], ["DELETE FROM state"],
             ["DROP INDEX entry_used"], ["DROP INDEX entry_hash"],
-            ["DROP TABLE entry", "DROP TABLE body", "DROP TABLE state"],
+            ["DROP TABLE entry", "DROP TABLE state"],
             ["ALTER TABLE entry ADD COLUMN other TEXT NOT NULL DEFAULT ''"],
             ["DROP TABLE entry", "CREATE TABLE entry (word TEXT)"],
             ["DROP INDEX entry_file", "CREATE INDEX entry_file ON entry (size)"],

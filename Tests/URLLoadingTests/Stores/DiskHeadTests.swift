@@ -30,19 +30,31 @@ import URLLoadingWire
         #expect(found?.headers == stored.headers)
     }
 
-    @Test("a head of an earlier version is read without addresses; one of a later version is not read")
+    @Test("a head of an earlier or a later version is not read")
     func formats() {
-        let bytes = DiskHead(.of("a", headers: ["X": "y"]), file: nil, sums: []).bytes
-        // Without the count of addresses.
-        var content = Array(bytes.dropLast(5))
-        content[0] = 1
-        let old = read(summed(content))
-        #expect(old?.headers == ["X": "y"] && old?.source == .unknown)
-        content = Array(bytes.dropLast(4))
-        content[0] = 3
-        #expect(read(summed(content)) == nil)
-        content[0] = 2
-        #expect(read(summed(content)) != nil)
+        var content = Array(DiskHead(.of("a", headers: ["X": "y"]), file: nil, sums: []).bytes.dropLast(4))
+        for (format, isRead) in [(1, false), (2, false), (3, true), (4, false)] as [(UInt8, Bool)] {
+            content[0] = format
+            #expect((read(summed(content)) != nil) == isRead, "\(format)")
+        }
+    }
+
+    @Test("the place of a body is read as it was written; an impossible one is not read")
+    func places() {
+        func found(_ file: String?, _ offset: Int64, _ sums: [UInt32], length: Int64) -> PackPlace?? {
+            var stored = StoredResponse.of("a")
+            stored.extent = .whole(length)
+            let bytes = DiskHead(stored, file: file, offset: offset, sums: sums).bytes
+            return bytes.withUnsafeBytes { DiskHead($0) }.map(\.place)
+        }
+        #expect(found("99a", 70, [5], length: 9) == PackPlace(pack: "99a", offset: 70, count: 9, sum: 5))
+        #expect(found(nil, 0, [], length: 0) == PackPlace(pack: "", offset: 0, count: 0, sum: 0))
+        #expect(found("aab", 0, [5, 6], length: 70_000) == .some(nil))
+        for (file, offset, sums, length) in [
+            ("99a", -1, [5], 9), ("99a", 0, [5, 6], 70_000), (nil, 0, [5], 9), ("aab", 0, [], 0), ("../x", 0, [5], 9),
+        ] as [(String?, Int64, [UInt32], Int64)] {
+            #expect(found(file, offset, sums, length: length) == nil, "\(file ?? "") \(offset) \(sums)")
+        }
     }
 
     @Test("a response made of two answers has the sources of both, up to a number of addresses")

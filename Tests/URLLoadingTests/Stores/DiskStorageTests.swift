@@ -177,7 +177,7 @@ import URLLoadingWire
             }
             storage.flush()
             let onDisk = filesUnder(folder)
-            let bodies = onDisk.filter { $0.key.hasPrefix("bodies/") }.values.reduce(0, +)
+            let bodies = roomUnder(folder.appending(path: "bodies"))
             #expect(bodies <= Int(capacity) && onDisk.values.reduce(0, +) <= Int(capacity) + (6 << 20))
             #expect(storage.isRight("n\(count - 1)", 200_000) && storage.bytes("n0") == nil && storage.problem == nil)
             storage.set(capacity: 1 << 20, maximumEntry: 1 << 18)

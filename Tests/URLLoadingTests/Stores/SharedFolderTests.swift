@@ -5,6 +5,7 @@ import Synchronization
 import Testing
 import URLLoadingIO
 import URLLoadingTestSupport
+import URLLoadingWire
 
 @testable import URLLoading
 
@@ -107,7 +108,8 @@ struct SharedFolderTests {
     func shrinks() async throws {
         withTemporaryURL("shared") { folder in
             let storage = disk(folder)
-            for number in 0..<600 { storage.store("n\(number)", 10_000) }
+            let headers: Headers = ["X-Large": String(repeating: "x", count: 10_000)]
+            for number in 0..<600 { _ = storage.store(.of("n\(number)", headers: headers), body: [1]) }
             storage.flush()
             let before = filesUnder(folder)["cache.sqlite"] ?? 0
             storage.removeAll(since: nil)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FoundationEssentials
+import Glibc
 import URLLoadingIO
 import URLLoadingTestSupport
 import URLLoadingTesting
@@ -62,6 +63,14 @@ extension CacheStorage {
 
 extension Chunk {
     init(_ bytes: [UInt8]) { self = bytes.withUnsafeBytes { Chunk(copying: $0) } }
+}
+
+/// The room that the files of a folder take on the disk, in bytes: holes take none.
+func roomUnder(_ folder: URL) -> Int {
+    filesUnder(folder).keys.reduce(0) { total, name in
+        var info = stat()
+        return lstat(folder.appending(path: name).plainPath, &info) == 0 ? total + Int(info.st_blocks) * 512 : total
+    }
 }
 
 /// All bytes in a folder, by file.

@@ -3,7 +3,7 @@
 // In this folder: the way of a load through the cache
 
 // Carries out a cache plan: the path of a load through the cache, in front of HTTP. A fresh response in memory is
-// served without suspension; every other case has its own function, whose frame would otherwise slow down the hit.
+// served without suspension, and so is a small one that the kernel has in memory; every other case has its own function, whose frame would otherwise slow down the hit.
 
 import FoundationEssentials
 import URLLoadingIO
@@ -35,7 +35,7 @@ struct CacheFetch: Sendable {
         if hop.request.method != .get || hop.request.body != nil { return try await cacheFetch.other() }
         guard let variants = cache.storage.variantsNow(cacheFetch.key) else { return try await cacheFetch.lookUp() }
         let plan = cacheFetch.plan(variants)
-        if case .stored(let stored, _) = plan, cache.storage.isInMemory(stored), let body = cache.storage.body(stored) {
+        if case .stored(let stored, _) = plan, let body = cache.storage.bodyNow(stored) {
             return cacheFetch.serve(stored, body)
         }
         if case .network(_, let stale) = plan, !cache.coalescesIdenticalRequests,
@@ -51,7 +51,7 @@ struct CacheFetch: Sendable {
     @inline(never)
     init(_ hop: Hop, _ load: LoadContext, _ cache: SessionCache) throws(LoadError) {
         switch hop.request.destination {
-        case .success(let destination): key = CacheKey(destination.target)
+        case .success(let destination): key = destination.cacheKey
         case .failure(let violation): throw LoadError(violation, .preparing).at(hop.request.url)
         }
         (self.hop, self.load, self.cache) = (hop, load, cache)
@@ -81,7 +81,7 @@ struct CacheFetch: Sendable {
     }
 
     func open(_ stored: StoredResponse) async throws(LoadError) -> (any StoredBody)? {
-        if cache.storage.isInMemory(stored) { return cache.storage.body(stored) }
+        if let body = cache.storage.bodyNow(stored) { return body }
         let start = query.isHead ? nil : stored.part(hop.request.headers)?.lowerBound ?? 0
         let most = load.consumer == .collector ? Self.maximumCollectedSize : 0
         let opened = await BlockingThreads.files.call(load.handle) { [storage = cache.storage] in
@@ -184,16 +184,18 @@ struct CacheFetch: Sendable {
     private func tee(_ exchange: any NetworkExchange, _ removals: Int, _ shared: SharedFetch?) -> CacheTee? {
         // Do not store the response if its key was invalidated while it was in flight.
         guard let head = exchange.head, removals == cache.storage.removals.count(key) else { return nil }
+        guard StoringPlan.isUsable(head, for: query) || load.cacheDecision != nil else {
+            // A head with faults may lack a field that could not be read.
+            if head.tolerated.isEmpty, !exchange.isForced, StoringPlan.endsUse(head, for: query) { forget() }
+            return nil
+        }
         let provenance = exchange.provenance
         guard !provenance.isForced, !query.mayBeCut(provenance) else { return nil }
         let facts = StoringPlan.Facts(
             requestTime: exchange.requestTime, responseTime: cache.now(), isDecoded: exchange.isDecoding,
             provenance: provenance)
         guard let stored = StoringPlan.make(query, key, head, facts) else {
-            // A new `no-store` also ends the use of what is stored.
-            if head.status == .ok, !query.isConditional, CacheControl(head.headers).flags.contains(.noStore) {
-                forget()
-            }
+            if StoringPlan.endsUse(head, for: query) { forget() }
             return nil
         }
         var length = exchange.expectedLength
@@ -263,16 +265,15 @@ struct CacheFetch: Sendable {
         _ stored: StoredResponse, _ body: any StoredBody, besides newer: AnswerMarks? = nil,
         _ violations: WireViolations = WireViolations()
     ) -> CachedExchange {
-        var headers = stored.headers
         // RFC 9111 §5.1: replaces the Age values of other caches.
-        let age = min(stored.knownRules.age(cache.now()), Double(CacheControl.maximumSeconds))
-        headers[.age] = "\(Int64(max(0, age)))"
+        let age = min(stored.age(cache.now()), Double(CacheControl.maximumSeconds))
+        var headers = stored.headers.replacing(.age, with: Int64(max(0, age)))
         func exchange(_ head: HTTPHead, _ body: any StoredBody, _ part: Range<Int64>) -> CachedExchange {
             CachedExchange(
                 .init(head: head, body: body, stored: stored, newer: newer, part: part), to: hop.request, for: load)
         }
         if query.isHead { return exchange(HTTPHead(stored, headers, violations), EmptyBody.shared, 0..<0) }
-        guard hop.request.headers.contains(.range), let part = stored.part(hop.request.headers) else {
+        guard query.hasFields, hop.request.headers.contains(.range), let part = stored.part(hop.request.headers) else {
             return exchange(HTTPHead(stored, headers, violations), body, 0..<body.length)
         }
         // RFC 9110 §15.3.7.

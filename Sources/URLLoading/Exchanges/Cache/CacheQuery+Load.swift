@@ -13,7 +13,9 @@ extension CacheQuery {
             hop.request, isForeign: hop.isForeign, policy: hop.request.cachePolicy ?? core.requestDefaults.cachePolicy,
             core.defaultFields, configured: hop.isForeign ? nil : core.configuration.headers, load)
         checks = core.cache?.checks
-        if policy != .onlyIfCached, !control.flags.contains(.onlyIfCached) {
+        let usual = core.requestDefaults.cachePolicy
+        sessionAcceptsAnyAge = usual == .cacheElseLoad || usual == .onlyIfCached
+        if load.handshakeDecision != nil, policy != .onlyIfCached, !control.flags.contains(.onlyIfCached) {
             acceptedCertificates = Self.acceptedCertificates(hop, load)
         }
         // The store's cookies are read when the request is sent; by then they may belong to another user.
@@ -32,6 +34,7 @@ extension CacheQuery {
 extension LoadContext: CacheUser {
     var cacheMark: String { core.cacheMark }
     var addressPolicy: AddressPolicy { core.configuration.networks.addressPolicy }
+    var hasAddressPolicy: Bool { !core.configuration.networks.addressPolicy.isOpen }
     func connectedHost(of origin: Origin) -> Origin.Host {
         core.configuration.networks.addressOverrides.target(of: origin).host
     }

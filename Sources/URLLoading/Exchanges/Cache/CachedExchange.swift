@@ -12,7 +12,7 @@ final class CachedExchange: Exchange, @unchecked Sendable {
     // Unchecked: an exchange has one owner at a time (`Exchange`).
     private let owner: LoadContext
     private let url: URL
-    private let body: any StoredBody
+    private let content: Content
     /// What is served of a stored response.
     struct Content {
         let head: HTTPHead
@@ -26,19 +26,18 @@ final class CachedExchange: Exchange, @unchecked Sendable {
 
     /// The range of the body still to be read.
     private var rest: Range<Int64>
+    // The owner has the exchange alone.
+    @exclusivity(unchecked)
     private var pipeline = BodyPipeline()
     private var record: TransactionRecord?
-    private let answer: HTTPHead
-    private let stored: StoredResponse
-    private let newer: AnswerMarks?
     let expectedLength: Int64?
 
     /// - Parameter length: the expected length of the response in bytes, if it is not that of the part.
     init(_ content: Content, to request: Request, for load: LoadContext, length: Int64? = nil) {
-        (stored, newer, body, answer) = (content.stored, content.newer, content.body, content.head)
+        self.content = content
         owner = load
         url = request.url
-        let part = content.part
+        let (body, part) = (content.body, content.part)
         rest = part
         expectedLength = length ?? Int64(part.count)
         // A body shorter than its head says takes the path of a file, which detects the damage.
@@ -64,14 +63,15 @@ final class CachedExchange: Exchange, @unchecked Sendable {
     deinit { release() }
 
     var load: LoadContext? { owner }
-    var head: HTTPHead? { answer }
+    var head: HTTPHead? { content.head }
+    var status: Status? { content.head.status }
     var trailers: Headers { Headers() }
-    var response: Response { Response(url: url, expectedLength: expectedLength, http: answer) }
+    var response: Response { Response(url: url, expectedLength: expectedLength, http: content.head) }
     var hasOwnRecord: Bool { true }
 
     func marks(for query: CacheQuery) -> AnswerMarks {
-        var marks = AnswerMarks(stored)
-        if let newer { marks.unite(newer) }
+        var marks = AnswerMarks(content.stored)
+        if let newer = content.newer { marks.unite(newer) }
         return marks
     }
 
@@ -83,7 +83,7 @@ final class CachedExchange: Exchange, @unchecked Sendable {
         if owner.isSuspended { await owner.handle.untilResumed() }
         guard !pipeline.hasPending, !rest.isEmpty else { return }
         let count = Int(min(Int64(Self.pieceSize), Int64(rest.count)))
-        let read = await BlockingThreads.files.call(owner.handle) { [body, offset = rest.lowerBound] in
+        let read = await BlockingThreads.files.call(owner.handle) { [body = content.body, offset = rest.lowerBound] in
             Read(chunk: body.read(at: offset, atMost: count))
         }
         guard let read else { throw LoadError(owner.stopReason ?? .cancelled, phase: .receiving) }

@@ -61,7 +61,7 @@ final class ForeignStorage: CacheStorage {
     func variantsNow(_ key: CacheKey) -> [StoredResponse]? { variants(key) }
     func variants(_ key: CacheKey) -> [StoredResponse] { stored.map { $0.key == key ? [$0] : [] } ?? [] }
     func body(_ response: StoredResponse) -> (any StoredBody)? { entry.map { MemoryBody(Array($0.data)) } }
-    func isInMemory(_ response: StoredResponse) -> Bool { true }
+    func bodyNow(_ response: StoredResponse) -> (any StoredBody)? { body(response) }
     func write(_ response: StoredResponse, length: Int64?) -> (any CacheWriting)? { nil }
     func append(to response: StoredResponse) -> (any CacheWriting)? { nil }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// In this folder: requests, responses and bodies as the caller sees them (21 files: one public type each)
+// In this folder: requests, responses and bodies as the caller sees them (22 files: one public type each)
 
 public import FoundationEssentials
+import Synchronization
 import URLLoadingWire
 
 /// A request to load: a value. A load works on its own copy; later changes do not affect it.
@@ -286,6 +287,26 @@ final class Destination: Sendable {
     let target: Target
     /// The origin of `target`, as the keys of the connection pool hold it.
     let origin: SharedOrigin
+    /// The address of a retained key, once it was asked for. An `AtomicLazyReference` would look up its metadata at each
+    /// load.
+    private let lateKey = Atomic<UInt>(0)
+
+    /// The key of the request's responses in a cache, made at the first call.
+    var cacheKey: CacheKey {
+        if let known = Self.key(lateKey.load(ordering: .acquiring)) { return CacheKey(known.takeUnretainedValue()) }
+        let made = Unmanaged.passRetained(CacheKey(target).storage)
+        let (isFirst, address) = lateKey.compareExchange(
+            expected: 0, desired: UInt(bitPattern: made.toOpaque()), ordering: .acquiringAndReleasing)
+        guard !isFirst, let known = Self.key(address) else { return CacheKey(made.takeUnretainedValue()) }
+        made.release()
+        return CacheKey(known.takeUnretainedValue())
+    }
+
+    private static func key(_ address: UInt) -> Unmanaged<CacheKey.Storage>? {
+        UnsafeRawPointer(bitPattern: address).map { Unmanaged<CacheKey.Storage>.fromOpaque($0) }
+    }
+
+    deinit { Self.key(lateKey.load(ordering: .acquiring))?.release() }
 
     init(_ target: Target) {
         self.target = target

@@ -129,8 +129,7 @@ extension CacheQuery {
 
     /// Whether the session's address policy allows a connection to every server that a stored response came from.
     func allows(_ source: AnswerSource) -> Bool {
-        guard let user, !user.addressPolicy.isOpen,
-            case .success(let destination) = request.destination
+        guard isRestricted, let user, case .success(let destination) = request.destination
         else { return true }
         let host = user.connectedHost(of: destination.target.origin)
         return source.isAllowed(by: user.addressPolicy, to: host)
@@ -139,6 +138,7 @@ extension CacheQuery {
     /// Returns the name of the first mark in which a stored response has another owner than this request; `nil` if
     /// none.
     func differingMark(from kept: [String: String?]) -> String? {
+        if kept.isEmpty, !hasMarks { return nil }
         if (kept[CacheOwner.ownCookie] ?? nil) != ownCookie { return CacheOwner.ownCookie }
         if (kept[CacheOwner.host] ?? nil) != host { return CacheOwner.host }
         if !isPartial {
@@ -209,10 +209,12 @@ extension CacheQuery {
 }
 
 /// The session on whose behalf the cache is asked.
-protocol CacheUser: Sendable {
+protocol CacheUser: AnyObject, Sendable {
     /// Names the session in the marks of responses that only it may have.
     var cacheMark: String { get }
     var addressPolicy: AddressPolicy { get }
+    /// Whether that policy may refuse an address.
+    var hasAddressPolicy: Bool { get }
     /// The host that connections to an origin are made to.
     func connectedHost(of origin: Origin) -> Origin.Host
     /// Names the settings by which servers are trusted.

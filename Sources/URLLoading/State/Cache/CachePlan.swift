@@ -72,7 +72,7 @@ enum CachePlan: Sendable {
     /// Returns why a stored response cannot answer a range request: only undecoded bytes have the server's offsets (RFC
     /// 9110 §14.2).
     private static func unusableReason(_ stored: StoredResponse, _ query: CacheQuery) -> CacheReason? {
-        guard query.request.headers.contains(.range), !query.isHead else { return nil }
+        guard query.hasFields, query.request.headers.contains(.range), !query.isHead else { return nil }
         guard stored.isWhole, !stored.isDecoded, stored.status == .ok, stored.part(query.request.headers) != nil else {
             return .range
         }
@@ -88,7 +88,7 @@ enum CachePlan: Sendable {
             if isOffline { return .refused(reason) }
             guard stored.isWhole else { return completion(of: stored) }
             // Validating would request the same part twice if the response has changed.
-            guard rules.hasValidator, !query.request.headers.contains(.range) else {
+            guard rules.hasValidator, !query.hasFields || !query.request.headers.contains(.range) else {
                 return .network(reason, stale: stored)
             }
             return .validate(stored, reason)

@@ -9,8 +9,10 @@ package import URLLoadingWire
 extension ResponseCache {
     package struct Entry: Sendable {
         let stored: StoredResponse
-        /// The name of the file that contains the body; `nil` if the database does.
+        /// The name of the file that contains the body; `nil` for an empty body.
         package let file: String?
+        /// Whether that file contains other bodies, too.
+        package var isInPack: Bool { file.map { DiskPack.isPack($0) } ?? false }
 
         package var url: String { stored.url }
         package var status: Status { stored.status }

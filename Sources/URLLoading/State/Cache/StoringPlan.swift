@@ -40,6 +40,30 @@ enum StoringPlan {
         return stored
     }
 
+    /// Whether a response could answer a later request like this one. Decided by its fields, before any of it is copied:
+    /// most responses that no cache can use have none of them.
+    static func isUsable(_ head: HTTPHead, for query: CacheQuery) -> Bool {
+        let headers = head.headers
+        if headers.contains(anyOf: lifetimesAndValidators) { return true }
+        if head.status == .movedPermanently || head.status == .permanentRedirect { return true }
+        if headers.contains(.cacheControl) {
+            let control = CacheControl(headers)
+            if control.maxAge ?? 0 > 0 || control.staleWhileRevalidate != nil || control.staleIfError != nil {
+                return true
+            }
+        }
+        return query.acceptsAnyAge
+    }
+
+    private static let lifetimesAndValidators = FieldNameSet([.etag, .lastModified, .expires])
+
+    /// Whether a response ends the use of what is stored for its request, although it is not stored itself.
+    static func endsUse(_ head: HTTPHead, for query: CacheQuery) -> Bool {
+        let control = CacheControl(head.headers)
+        if head.status == .ok, control.flags.contains(.noStore), !query.isConditional { return true }
+        return !isUsable(head, for: query) && isPermitted(head, control, query)
+    }
+
     private static func isPermitted(_ head: HTTPHead, _ control: CacheControl, _ query: CacheQuery) -> Bool {
         switch head.status.code {
         // A part is stored only if it is a beginning; see `becomeBeginning`. Parts of conditional requests are not
@@ -52,7 +76,7 @@ enum StoringPlan {
         // §5.2.2.3: a response with must-understand may be stored if its status is understood.
         let isUnderstood = control.flags.contains(.mustUnderstand) && !head.status.reasonPhrase.isEmpty
         guard !control.flags.contains(.noStore) || isUnderstood,
-            query.request.headers.isEmpty || !CacheControl(query.request.headers).flags.contains(.noStore)
+            !query.hasFields || !CacheControl(query.request.headers).flags.contains(.noStore)
         else { return false }
         return head.status.isHeuristicallyCacheable || control.maxAge != nil || head.headers.contains(.expires)
             || control.flags.contains(.public) || control.flags.contains(.private)
@@ -66,7 +90,7 @@ enum StoringPlan {
             case .success(let destination) = request.destination,
             let base = try? URIReference(request.url.absoluteString)
         else { return [] }
-        var keys = [CacheKey(destination.target)]
+        var keys = [destination.cacheKey]
         for name in [FieldName.location, .contentLocation] {
             guard let text = head.headers[name], let reference = try? URIReference(text, repairing: true),
                 let named = try? base.resolve(reference), let target = try? Target(named),

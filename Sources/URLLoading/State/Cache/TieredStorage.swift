@@ -31,7 +31,7 @@ final class TieredStorage: CacheStorage {
 
     func variantsNow(_ key: CacheKey) -> [StoredResponse]? {
         // Without this check, a removal by another process would be noticed too late.
-        if disk.isUpToDate {
+        if disk.isUpToDate() {
             let revision = disk.revision(key.hash64)
             if let heads = known.withLock({ $0.heads(key, revision) }) { return heads }
         }
@@ -57,14 +57,15 @@ final class TieredStorage: CacheStorage {
         }
     }
 
-    func isInMemory(_ response: StoredResponse) -> Bool { memory.isInMemory(response) || disk.isInMemory(response) }
+    func bodyNow(_ response: StoredResponse) -> (any StoredBody)? { body(response) { disk.bodyNow(response) } }
+    func body(_ response: StoredResponse) -> (any StoredBody)? { body(response) { disk.body(response) } }
 
-    func body(_ response: StoredResponse) -> (any StoredBody)? {
+    private func body(_ response: StoredResponse, onDisk: () -> (any StoredBody)?) -> (any StoredBody)? {
         if let body = memory.body(response) {
             if !response.isMemoryOnly { disk.touch(response.id, response.key.hash64, isCopy: true) }
             return body
         }
-        guard !response.isMemoryOnly, let body = disk.body(response) else { return nil }
+        guard !response.isMemoryOnly, let body = onDisk() else { return nil }
         guard memory.takes(body.length) else { return body }
         // A damaged body has been removed by the disk.
         guard let chunk = body.whole else { return nil }
@@ -172,12 +173,11 @@ final class TieredStorage: CacheStorage {
 /// The heads found under some keys. Those of a key are valid while its revision (`DiskStorage.revision`) is the one
 /// that they were put in with.
 private struct KnownHeads: Sendable {
-    private var found: [CacheKey: (heads: [StoredResponse], revision: Int)] = [:]
-    private var bytes = 0
-    /// The limit in bytes; beyond it the cache of heads is emptied, and refills with use.
+    private var found = RecentTable<CacheKey, (heads: [StoredResponse], revision: Int)>(capacity: maximumBytes)
+    /// The limit of each half of the table, in bytes.
     private static let maximumBytes = 1 << 20
 
-    func heads(_ key: CacheKey, _ revision: Int) -> [StoredResponse]? {
+    mutating func heads(_ key: CacheKey, _ revision: Int) -> [StoredResponse]? {
         guard let entry = found[key], entry.revision == revision else { return nil }
         return entry.heads
     }
@@ -185,13 +185,7 @@ private struct KnownHeads: Sendable {
     mutating func put(_ key: CacheKey, _ heads: [StoredResponse], _ revision: Int) {
         let size = heads.reduce(64 + key.text.utf8.count) { $0 + $1.headSize }
         guard size <= Self.maximumBytes / 16 else { return }
-        if bytes + size > Self.maximumBytes {
-            found.removeAll(keepingCapacity: true)
-            bytes = 0
-        }
-        // A replaced entry is counted twice until the cache is emptied.
-        bytes += size
-        found[key] = (heads, revision)
+        found.put(key, (heads, revision), cost: size)
     }
 }
 

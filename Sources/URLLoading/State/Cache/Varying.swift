@@ -43,9 +43,9 @@ enum Varying {
     static func mismatch(_ stored: StoredResponse, _ query: CacheQuery) -> String? {
         let kept = stored.varying
         if let name = query.differingMark(from: kept) { return name }
-        if query.user?.signerMark != nil, let name = query.signedField(in: stored) { return name }
+        if query.isSigned, let name = query.signedField(in: stored) { return name }
         // A request with its own Accept-Encoding gets undecoded bytes; all other requests get decoded ones.
-        if !query.isPartial, stored.knownRules.isDecodable, stored.isDecoded != query.decodes {
+        if !query.isPartial, stored.isDecodable, stored.isDecoded != query.decodes {
             return "accept-encoding"
         }
         if !query.allows(stored.source) { return CacheOwner.address }
@@ -84,33 +84,49 @@ struct CacheQuery: Sendable {
     let isPartial: Bool
     private let defaults: DefaultFields?
     private let isForeign: Bool
+    /// The policy of the session accepts a response of any age.
+    var sessionAcceptsAnyAge = false
     /// `nil` for a lookup without a session.
     let user: (any CacheUser)?
+    /// The request has fields of its own.
+    let hasFields: Bool
+    /// A decision signs the session's requests.
+    let isSigned: Bool
+    /// The session's address policy may refuse an address.
+    let isRestricted: Bool
+    /// Whether only responses with a mark can belong to this request.
+    var hasMarks: Bool { identity != nil || ownCookie != nil || host != nil || checks?.mark != nil }
 
     /// The query of a session's request.
     /// - Parameter isForeign: a redirect has led to an origin other than the one the caller named.
     init(
         _ request: Request, isForeign: Bool, policy: Request.CachePolicy, _ defaults: DefaultFields,
-        configured: Headers?, _ user: any CacheUser
+        configured: Headers?, _ user: some CacheUser
     ) {
         (self.request, isPartial, self.defaults, self.isForeign) = (request, false, defaults, isForeign)
         (self.user, self.policy) = (user, policy)
-        identity = Self.identity(request, configured)
-        ownCookie = Varying.ownCookie(request.headers) ?? (isForeign ? nil : defaults.ownCookie)
-        host = Self.host(request, isForeign ? nil : defaults.host)
+        hasFields = !request.headers.isEmpty
+        (isSigned, isRestricted) = (user.signerMark != nil, user.hasAddressPolicy)
+        identity = Self.identity(request, hasFields, configured)
+        ownCookie = (hasFields ? Varying.ownCookie(request.headers) : nil) ?? (isForeign ? nil : defaults.ownCookie)
+        host = Self.host(request, hasFields, isForeign ? nil : defaults.host)
     }
 
     /// The query of a request alone, for lookups without a session.
     init(_ request: Request) {
         (self.request, isPartial, defaults, isForeign, user) = (request, true, nil, false, nil)
         policy = request.cachePolicy ?? .useProtocol
-        identity = Self.identity(request, nil)
+        hasFields = !request.headers.isEmpty
+        (isSigned, isRestricted) = (false, false)
+        identity = Self.identity(request, hasFields, nil)
         ownCookie = Varying.ownCookie(request.headers)
-        host = Self.host(request, nil)
+        host = Self.host(request, hasFields, nil)
     }
 
-    private static func identity(_ request: Request, _ configured: Headers?) -> String? {
-        if request.headers.contains(.authorization) { return Varying.value(of: Varying.identity, in: request.headers) }
+    private static func identity(_ request: Request, _ hasFields: Bool, _ configured: Headers?) -> String? {
+        if hasFields, request.headers.contains(.authorization) {
+            return Varying.value(of: Varying.identity, in: request.headers)
+        }
         if let configured, configured.contains(.authorization) {
             return Varying.value(of: Varying.identity, in: configured)
         }
@@ -120,8 +136,8 @@ struct CacheQuery: Sendable {
         return "url:" + Digest.hex("\(user):\(destination.target.password ?? "")".utf8)
     }
 
-    private static func host(_ request: Request, _ configured: String?) -> String? {
-        let own = request.headers.isEmpty ? nil : request.headers[.host]
+    private static func host(_ request: Request, _ hasFields: Bool, _ configured: String?) -> String? {
+        let own = hasFields ? request.headers[.host] : nil
         guard let field = own ?? configured, case .success(let destination) = request.destination else { return nil }
         let host = field.lowercased()
         return destination.target.hostField.elementsEqual(host.utf8) ? nil : host
@@ -140,13 +156,13 @@ struct CacheQuery: Sendable {
     /// one of the coded representation.
     var decodes: Bool {
         guard let defaults, defaults.decodesContent(of: request) else { return false }
-        return request.headers.isEmpty || !request.headers.contains(.range)
+        return !hasFields || !request.headers.contains(.range)
     }
 
     var isHead: Bool { request.method == .head }
     /// The request has a condition of its own, so the caller handles the 304 or 412.
     var isConditional: Bool {
-        guard !request.headers.isEmpty else { return false }
+        guard hasFields else { return false }
         return Self.conditions.contains { request.headers.contains($0) }
     }
     private static let conditions: [FieldName] = [
@@ -155,11 +171,19 @@ struct CacheQuery: Sendable {
 
     /// The request's cache directives; Pragma counts if Cache-Control is absent (RFC 9111 §5.4).
     var control: CacheControl {
-        guard !request.headers.isEmpty else { return CacheControl() }
+        guard hasFields else { return CacheControl() }
         var control = CacheControl(request.headers)
         if !control.isPresent, request.headers[.pragma]?.lowercased().contains("no-cache") == true {
             control.flags.insert(.noCache)
         }
         return control
+    }
+
+    /// Whether an equal request, or one of the same session, would be answered with a response that is neither fresh nor
+    /// can be validated.
+    var acceptsAnyAge: Bool {
+        if policy == .cacheElseLoad || sessionAcceptsAnyAge { return true }
+        let control = control
+        return control.flags.contains(.anyStale) || control.maxStale != nil || control.staleIfError != nil
     }
 }

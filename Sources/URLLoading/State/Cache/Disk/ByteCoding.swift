@@ -45,48 +45,6 @@ struct ByteReader {
     mutating func text() -> String? { raw().map { String(decoding: $0, as: UTF8.self) } }
 }
 
-/// A hash that is equal in every process, for lookups on disk. Collisions are possible, so every lookup also compares
-/// the key.
-struct StableHash: Sendable {
-    private var value: UInt64 = 0x9E37_79B9_7F4A_7C15
-
-    static func of(_ text: String) -> Int64 {
-        var hash = StableHash()
-        hash.add(text)
-        return hash.result
-    }
-
-    mutating func add(_ text: String) {
-        var text = text
-        text.withUTF8 { bytes in
-            let bytes = UnsafeRawBufferPointer(bytes)
-            var offset = 0
-            while bytes.count - offset >= 8 {
-                mix(UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self)))
-                offset += 8
-            }
-            var rest: UInt64 = 0
-            while offset < bytes.count {
-                rest = rest << 8 | UInt64(bytes[offset])
-                offset += 1
-            }
-            mix(rest)
-            mix(UInt64(bytes.count))
-        }
-    }
-
-    private mutating func mix(_ word: UInt64) {
-        let product = (value ^ word).multipliedFullWidth(by: 0xD6E8_FEB8_6659_FD93)
-        value = product.high ^ product.low &+ 0x9E37_79B9_7F4A_7C15
-    }
-
-    var result: Int64 { Int64(bitPattern: value ^ value >> 32) }
-}
-
-extension CacheKey {
-    var hash64: Int64 { StableHash.of(text) }
-}
-
 extension StoredResponse {
     /// Distinguishes the variants of a key, independently of the order of their fields.
     var variantHash: Int64 {

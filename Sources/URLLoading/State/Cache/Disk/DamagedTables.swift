@@ -37,7 +37,7 @@ final class DamagedTables {
         return result
     }
 
-    func row(_ seq: Int64) -> (head: DiskHead, body: Chunk?, used: Int64)? {
+    func row(_ seq: Int64) -> (head: DiskHead, used: Int64)? {
         guard let statement = try? database.statement("SELECT head, used FROM entry WHERE seq = ?") else { return nil }
         var head: DiskHead?
         var used: Int64 = 0
@@ -46,17 +46,6 @@ final class DamagedTables {
             used = statement.integer(1)
             return false
         }
-        guard let head else { return nil }
-        return (head, head.file == nil ? body(seq, head) : nil, used)
-    }
-
-    private func body(_ seq: Int64, _ head: DiskHead) -> Chunk? {
-        guard let statement = try? database.statement("SELECT data FROM body WHERE seq = ?") else { return nil }
-        var body: Chunk?
-        try? statement.each([.integer(seq)]) { () throws(DatabaseFailure) in
-            body = statement.withBlob(0) { DiskTables.verifiedBody($0, head) }
-            return false
-        }
-        return body
+        return head.map { ($0, used) }
     }
 }

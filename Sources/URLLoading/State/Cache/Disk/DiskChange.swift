@@ -6,8 +6,10 @@ import URLLoadingIO
 
 struct DiskChange {
     private(set) var stored: [DiskEntry] = []
-    /// Files that no row refers to any more.
+    /// Files of one body that no row refers to any more, and packs that no row refers to.
     private(set) var files: [String] = []
+    private(set) var packs: [String] = []
+    private(set) var holes: [Hole] = []
     private(set) var hashes: Set<Int64> = []
     /// Hashes that no row has any more.
     private(set) var removedHashes: Set<Int64> = []
@@ -16,15 +18,38 @@ struct DiskChange {
     /// Another process has changed the database since the last check.
     private(set) var isForeign = false
     let epoch: Int
+    /// The number of the lock file after the transaction.
+    var number: UInt64?
+
+    /// Whole blocks of a pack without a body that a row refers to.
+    struct Hole: Sendable {
+        let pack: String
+        let range: Range<Int64>
+        /// The size of the file system's blocks, or a part of it.
+        private static let block: Int64 = 4096
+
+        /// Fails if no block is free.
+        init?(_ pack: String, _ gap: Range<Int64>) {
+            let start = (gap.lowerBound + Self.block - 1) / Self.block * Self.block
+            let end = gap.upperBound / Self.block * Self.block
+            guard start < end else { return nil }
+            (self.pack, range) = (pack, start..<end)
+        }
+    }
 
     private let capacity: Int64
     private let pending: [Int64: DiskEntry]
+    /// The places of small bodies, which are in their pack already.
+    let places: [Int64: PackPlace]
+    /// The ranges of packs whose rows were removed.
+    private var gone: [String: [Range<Int64>]] = [:]
     private let touches: [Int64: (hash: Int64, moment: Int64)]
     /// The touches that were written.
     private(set) var touched: [Int64: (hash: Int64, moment: Int64)] = [:]
     private var difference: Int64 = 0
 
-    init(_ state: DiskState) {
+    init(_ state: DiskState, _ places: [Int64: PackPlace] = [:]) {
+        self.places = places
         known = state.known
         seen = state.seen
         epoch = state.epoch
@@ -69,16 +94,12 @@ struct DiskChange {
     private mutating func store(_ entry: DiskEntry, _ tables: DiskTables) throws(DatabaseFailure) {
         // The response was removed meanwhile, or its file could not be written.
         guard pending[entry.response.id] === entry, entry.file?.hasFailed != true else { return }
-        var sums = BlockSums()
-        entry.body?.withUnsafeBytes { sums.add($0) }
-        let all = entry.file?.finishSums() ?? sums.finish()
-        if let file = entry.file, file.length != entry.response.storedLength { return file.fail() }
+        guard let head = head(of: entry) else { return }
         let variant = entry.response.variantHash
         // A newer partial response is worth less than an older complete one.
         if !entry.response.isWhole, try tables.hasWhole(hash: entry.hash, variant: variant) { return }
         try delete(.variant(hash: entry.hash, variant: variant), tables)
-        let head = DiskHead(entry.response, file: entry.file?.name, sums: all)
-        let row = try tables.insert(head, hash: entry.hash, body: entry.body, used: DiskStorage.now())
+        let row = try tables.insert(head, hash: entry.hash, used: DiskStorage.now())
         difference += row.size
         // The rows of a key are read together, so their number is limited: a response that varies with every request
         // must not slow each lookup.
@@ -92,10 +113,22 @@ struct DiskChange {
         stored.append(entry)
     }
 
+    /// Returns the head with the place of the body; `nil` if the body could not be written.
+    private func head(of entry: DiskEntry) -> DiskHead? {
+        guard let file = entry.file else {
+            if entry.body?.count ?? 0 == 0 { return DiskHead(entry.response, file: nil, sums: []) }
+            return places[entry.response.id].map { DiskHead(entry.response, at: $0) }
+        }
+        guard file.length == entry.response.storedLength else {
+            file.fail()
+            return nil
+        }
+        return DiskHead(entry.response, file: file.name, sums: file.finishSums())
+    }
+
     private mutating func update(_ response: StoredResponse, _ tables: DiskTables) throws(DatabaseFailure) {
         let hash = response.key.hash64
-        guard let found = try tables.find(response.id, hash) else { return }
-        var head = found.head
+        guard var head = try tables.find(response.id, hash) else { return }
         let extent = head.response.extent
         head.response = response
         head.response.extent = extent
@@ -111,7 +144,8 @@ struct DiskChange {
             try tables.delete(row)
             difference -= row.size
             removedHashes.insert(row.hash)
-            if let file = row.file { files.append(file) }
+            guard let file = row.file else { continue }
+            if DiskPack.isPack(file) { gone[file, default: []].append(row.range) } else { files.append(file) }
         }
     }
 
@@ -151,5 +185,20 @@ struct DiskChange {
         known = try tables.note(difference)
         for hash in removedHashes where try tables.hasRow(forHash: hash) { removedHashes.remove(hash) }
         hashes.subtract(removedHashes)
+        for (pack, ranges) in gone { try free(ranges, of: pack, tables) }
+        gone = [:]
+    }
+
+    private mutating func free(
+        _ ranges: [Range<Int64>], of pack: String, _ tables: DiskTables
+    ) throws(DatabaseFailure) {
+        guard try tables.hasRow(forFile: pack) else { return packs.append(pack) }
+        // Responses that are stored together are often removed together: one gap for all of them.
+        var end: Int64 = -1
+        for range in ranges.sorted(by: { $0.lowerBound < $1.lowerBound }) where range.upperBound > end {
+            let gap = try tables.gap(around: range, in: pack)
+            end = gap.upperBound
+            if let hole = Hole(pack, gap) { holes.append(hole) }
+        }
     }
 }

@@ -34,16 +34,10 @@ final class DiskFile: @unchecked Sendable {
         // The folder is chosen first, and is a prefix of the name.
         let letters = Array("abcdefghijklmnopqrstuvwxyz012345".utf8)
         let prefix = String(decoding: [letters[Int.random(in: 0..<32)], letters[Int.random(in: 0..<8)]], as: UTF8.self)
-        let folder = paths.folder(of: prefix)
-        try PrivateFolder.make(folder)
-        while true {
-            let made = try FileWriter.create(in: folder, prefix: prefix)
-            // A sweep may already have removed the new file; a claimed file is not swept.
-            guard made.claim() else { continue }
-            name = made.path.split(separator: "/").last.map(String.init) ?? ""
-            writer = made
-            return made
-        }
+        let made = try paths.makeFile(prefix)
+        name = DiskPaths.name(of: made)
+        writer = made
+        return made
     }
 
     /// Keeps the file, because a row refers to it now.

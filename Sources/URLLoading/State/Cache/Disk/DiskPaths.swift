@@ -17,6 +17,20 @@ struct DiskPaths: Sendable {
     func folder(of name: String) -> String { bodies + "/" + name.prefix(2) }
     func body(_ name: String) -> String { folder(of: name) + "/" + name }
 
+    /// The name of a file of bodies.
+    static func name(of file: FileWriter) -> String { file.path.split(separator: "/").last.map(String.init) ?? "" }
+
+    /// Creates and claims a file of bodies, whose name begins with the name of its folder. Blocks.
+    func makeFile(_ prefix: String) throws(IOFailure) -> FileWriter {
+        let folder = folder(of: prefix)
+        try PrivateFolder.make(folder)
+        while true {
+            let made = try FileWriter.create(in: folder, prefix: prefix)
+            // A sweep may already have removed the new file; a claimed file is not swept.
+            if made.claim() { return made }
+        }
+    }
+
     /// The suffixes of the files of a database.
     static let parts = ["", "-wal", "-shm"]
 

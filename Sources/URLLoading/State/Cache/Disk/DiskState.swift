@@ -9,7 +9,7 @@ import URLLoadingIO
 final class DiskEntry: Sendable {
     let response: StoredResponse
     let hash: Int64
-    /// The body, if it is small.
+    /// The body, if it is small enough for a pack.
     let body: Chunk?
     /// The file of a large body.
     let file: DiskFile?
@@ -44,8 +44,12 @@ struct DiskState: Sendable {
     /// The last row and the database state that were seen.
     var seen: Int64 = 0
     var known = DiskTables.State(total: 0, changes: 0)
-    /// The time of the last check for changes of other processes (`csys_now_coarse`).
+    /// The time of the last check for changes of other processes, and of the last one that asked the database
+    /// (`csys_now_coarse`).
     var lastCheck: Int64 = .min / 2
+    var lastLongCheck: Int64 = .min / 2
+    /// The number of the lock file that belongs to what was seen (`DiskStorage.isUpToDate`).
+    var changeNumber: UInt64?
     /// Incremented with each change of another process that was seen.
     var epoch = 0
     /// Incremented with each change of a key; several keys share a counter. A cached lookup is valid while the counter
@@ -53,6 +57,8 @@ struct DiskState: Sendable {
     private var revisions = [Int](repeating: 0, count: 64)
     /// Incremented when the database is replaced; connections to the old one are discarded.
     var generation = 0
+    /// The places of small bodies that were read or written, by the id of the response: about 100 bytes each.
+    var places = RecentTable<Int64, PackPlace>(capacity: 8_192)
 
     // MARK: Pending changes
 
@@ -127,6 +133,29 @@ struct DiskState: Sendable {
             return true
         }
         return response.responseTime >= hiddenSince.min() ?? .infinity
+    }
+
+    mutating func sawChanges(_ number: UInt64?, _ now: Int64) {
+        (changeNumber, lastCheck, lastLongCheck) = (number, now, now)
+    }
+
+    // MARK: Uses
+
+    /// The uses that are kept until they are written; more are forgotten.
+    private static let mostTouches = 8_192
+    /// The number of uses that are written without another reason.
+    private static let manyTouches = 2_048
+
+    mutating func touch(_ id: Int64, _ hash: Int64, at moment: Int64) {
+        guard touches.count < Self.mostTouches || touches[id] != nil else { return }
+        touches[id] = (hash, moment)
+    }
+
+    /// Whether the uses must be written now, which the caller then does.
+    mutating func beginsTouching() -> Bool {
+        guard touches.count >= Self.manyTouches, !isTouching else { return false }
+        isTouching = true
+        return true
     }
 
     // MARK: Coming and going

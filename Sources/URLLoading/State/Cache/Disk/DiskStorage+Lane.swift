@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The lane: one thread carries out the queued operations in batches. It writes files first, then changes all rows in
+// The lane: one thread carries out the queued operations in batches. It writes bodies first, then changes all rows in
 // one transaction, then removes files without a row. Whenever the process ends, each row therefore refers to a complete
 // file, and only files without a row are left over.
 
@@ -103,40 +103,48 @@ extension DiskStorage {
             return giveUp(batch, triesRemovalsAgain: exists)
         }
         for operation in batch { writeFile(operation, tables) }
+        let places = writePack(batch, tables)
         guard batch.contains(where: \.changesRows) else { return maintain(batch, tables) }
         if isNothing(batch, tables) {
             state.withLock { state in for operation in batch { state.settle(operation) } }
             return maintain(batch, tables)
         }
-        var change = DiskChange(state.withLock { $0 })
+        var change = state.withLock { DiskChange($0, places) }
         do throws(DatabaseFailure) {
-            try write(to: tables) { () throws(DatabaseFailure) in try change.apply(batch, tables) }
-            settle(batch, change)
+            try write(&change, to: tables) { change, tables throws(DatabaseFailure) in try change.apply(batch, tables) }
+            settle(batch, change, tables)
             maintain(batch, tables)
         } catch {
-            failed(batch, error, tables)
+            failed(batch, error, tables, places)
         }
     }
 
     /// Runs one transaction under the lock that keeps other processes from writing and from checkpoints (`Database`).
-    private func write(to tables: DiskTables, _ work: () throws(DatabaseFailure) -> Void) throws(DatabaseFailure) {
-        try locked { () throws(DatabaseFailure) in
-            try tables.transaction(work)
+    private func write(
+        _ change: inout DiskChange, to tables: DiskTables,
+        _ work: (inout DiskChange, DiskTables) throws(DatabaseFailure) -> Void
+    ) throws(DatabaseFailure) {
+        try locked { lock throws(DatabaseFailure) in
+            change.number = try self.change(lock) { () throws(DatabaseFailure) in
+                try tables.transaction { () throws(DatabaseFailure) in try work(&change, tables) }
+            }
             tables.checkpointIfLong()
         }
     }
 
-    private func locked(_ work: () throws(DatabaseFailure) -> Void) throws(DatabaseFailure) {
+    private func locked(_ work: (FileLock) throws(DatabaseFailure) -> Void) throws(DatabaseFailure) {
         let lock: FileLock
         do throws(IOFailure) { lock = try FileLock(paths.lock, timeout: Self.writeTimeout) } catch {
             throw DatabaseFailure(lock: error)
         }
         defer { withExtendedLifetime(lock) {} }
-        try work()
+        try work(lock)
     }
 
     private func checkpoint(_ tables: DiskTables) {
-        try? locked { () throws(DatabaseFailure) in try tables.checkpoint() }
+        // What a flush has written survives a loss of power.
+        pack.withLock { $0 }?.synchronize()
+        try? locked { _ throws(DatabaseFailure) in try tables.checkpoint() }
     }
 
     /// Whether a batch removes only responses that do not exist, as most unsafe methods do (RFC 9111 §4.4): no
@@ -170,7 +178,7 @@ extension DiskStorage {
         // The lock is released after each step, so that other processes can write.
         while hasMore, count < 256 {
             hasMore = false
-            try? locked { () throws(DatabaseFailure) in hasMore = try tables.giveBack() }
+            try? locked { _ throws(DatabaseFailure) in hasMore = try tables.giveBack() }
             if hasMore { count += 1 }
         }
         if count > 0 { checkpoint(tables) }
@@ -188,14 +196,67 @@ extension DiskStorage {
             case .write(let file, _), .copy(let file, _): file.fail()
             default: break
             }
-            report(.init(error))
-            if error.isFull { isFull(tables) }
+            refused(error, tables)
         }
     }
 
+    private func refused(_ error: IOFailure, _ tables: DiskTables) {
+        report(.init(error))
+        if error.isFull { isFull(tables) }
+    }
+
+    /// Appends the small bodies of a batch to the pack of this process.
+    private func writePack(_ batch: [DiskOperation], _ tables: DiskTables) -> [Int64: PackPlace] {
+        let bodies = state.withLock { state in
+            batch.compactMap { operation -> (id: Int64, body: Chunk)? in
+                guard case .commit(let entry) = operation, let body = entry.body, body.count > 0,
+                    state.pending[entry.response.id] === entry
+                else { return nil }
+                return (entry.response.id, body)
+            }
+        }
+        guard !bodies.isEmpty else { return [:] }
+        do throws(IOFailure) { return try openPack(tables).append(bodies) } catch {
+            closePack(tables)
+            refused(error, tables)
+            return [:]
+        }
+    }
+
+    private func openPack(_ tables: DiskTables) throws(IOFailure) -> DiskPack {
+        if let pack = pack.withLock({ $0 }) {
+            if pack.takesMore { return pack }
+            closePack(tables)
+        }
+        let made = try DiskPack(paths)
+        pack.withLock { $0 = made }
+        return made
+    }
+
+    /// Ends the use of the pack of this process, and removes it if no row refers to it.
+    private func closePack(_ tables: DiskTables) {
+        guard let closed = pack.withLock({ $0.take() }) else { return }
+        // A later flush knows only the next pack.
+        closed.synchronize()
+        closed.close()
+        removeLeftOver(closed.name, tables)
+    }
+
+    /// Removes the bodies whose rows are gone.
+    private func remove(_ change: DiskChange, _ tables: DiskTables) {
+        for name in change.files { paths.remove(name) }
+        for name in change.packs {
+            packs.close()
+            if pack.withLock({ $0?.name == name }) { closePack(tables) } else { removeLeftOver(name, tables) }
+        }
+        for hole in change.holes { free(hole) }
+    }
+
+    private func free(_ hole: DiskChange.Hole) { try? FileWriter.reopen(paths.body(hole.pack)).0.free(hole.range) }
+
     private func copy(_ base: StoredResponse, to file: DiskFile, _ tables: DiskTables) throws(IOFailure) {
-        let found = (try? tables.find(base.id, base.key.hash64)) ?? nil
-        guard let found, let body = body(found.head, found.body) else { return file.fail() }
+        let head = (try? tables.find(base.id, base.key.hash64)) ?? nil
+        guard let head, let body = try? open(head) else { return file.fail() }
         var offset: Int64 = 0
         while offset < body.length {
             guard let chunk = body.read(at: offset, atMost: 1 << 20), chunk.count > 0 else { return file.fail() }
@@ -204,16 +265,13 @@ extension DiskStorage {
         }
     }
 
-    private func body(_ head: DiskHead, _ body: Chunk?) -> (any StoredBody)? {
-        guard let name = head.file else { return body.map { MemoryBody($0) } }
-        return try? DiskBody(head, paths.body(name)) {}
-    }
-
-    private func settle(_ batch: [DiskOperation], _ change: DiskChange) {
+    private func settle(_ batch: [DiskOperation], _ change: DiskChange, _ tables: DiskTables) {
         lane.withLock { $0.failures = 0 }
         for entry in change.stored { entry.file?.keep() }
-        for name in change.files { paths.remove(name) }
+        if !change.places.isEmpty { pack.withLock { $0 }?.keep() }
+        remove(change, tables)
         state.withLock { state in
+            for (id, place) in change.places { state.places.put(id, place) }
             for operation in batch { state.settle(operation) }
             for (id, touch) in change.touched where state.touches[id]?.moment == touch.moment {
                 state.touches[id] = nil
@@ -221,15 +279,20 @@ extension DiskStorage {
             state.index.formUnion(change.hashes)
             // A lookup may have seen the key again since.
             for hash in change.removedHashes where state.epoch == change.epoch { state.index.remove(hash) }
+            // The transaction has seen all changes before it.
+            if let number = change.number, change.known.changes > state.known.changes { state.changeNumber = number }
             if change.isForeign { state.epoch += 1 }
             state.seen = max(state.seen, change.seen)
             if change.known.changes > state.known.changes { state.known = change.known }
         }
+        if change.isForeign { packs.close() }
     }
 
     // MARK: Failures
 
-    private func failed(_ batch: [DiskOperation], _ failure: DatabaseFailure, _ tables: DiskTables) {
+    private func failed(
+        _ batch: [DiskOperation], _ failure: DatabaseFailure, _ tables: DiskTables, _ places: [Int64: PackPlace]
+    ) {
         switch failure.kind {
         case .busy: return giveUp(batch, triesRemovalsAgain: true)
         case .full:
@@ -239,9 +302,13 @@ extension DiskStorage {
             replaceDamaged(tables.identity)
             // Retry once with the new database.
             if let tables = writer.withLock({ $0 }) {
-                var change = DiskChange(state.withLock { $0 })
-                if (try? write(to: tables) { () throws(DatabaseFailure) in try change.apply(batch, tables) }) != nil {
-                    return settle(batch, change)
+                var change = state.withLock { DiskChange($0, places) }
+                let isWritten: Void? = try? write(&change, to: tables) { change, tables throws(DatabaseFailure) in
+                    try change.apply(batch, tables)
+                }
+                if isWritten != nil {
+                    settle(batch, change, tables)
+                    return maintain(batch, tables)
                 }
             }
         case .unwritable, .other: report(.init(failure))
@@ -278,15 +345,24 @@ extension DiskStorage {
     /// Makes room, and stores nothing for a while.
     private func isFull(_ tables: DiskTables) {
         lane.withLock { $0.resumes = Poller.coarseNow() + 10_000_000_000 }
-        var change = DiskChange(state.withLock { $0 })
+        var change = state.withLock { DiskChange($0) }
         let room = max(64 << 10, change.known.total / 10)
         do throws(DatabaseFailure) {
-            try write(to: tables) { () throws(DatabaseFailure) in try change.makeRoom(room, tables) }
-            settle([], change)
+            try write(&change, to: tables) { change, tables throws(DatabaseFailure) in
+                try change.makeRoom(room, tables)
+            }
+            settle([], change, tables)
             return giveBack(tables)
         } catch {}
-        // Even the removal of rows does not fit. Removing files needs no room, and a row without its file is detected.
-        for row in (try? tables.rows(.oldest(64))) ?? [] { if let name = row.file { paths.remove(name) } }
+        // Even the removal of rows does not fit. Removing bodies needs no room, and a row without its body is detected.
+        for row in (try? tables.rows(.oldest(64))) ?? [] {
+            guard let name = row.file else { continue }
+            if !DiskPack.isPack(name) {
+                paths.remove(name)
+            } else if let hole = DiskChange.Hole(name, row.range) {
+                free(hole)
+            }
+        }
         checkpoint(tables)
     }
 

@@ -28,11 +28,14 @@ extension DiskStorage {
     /// Resets the state, because the database was replaced or removed.
     private func forget() {
         writer.withLock { $0 = nil }
+        packs.close()
         state.withLock { state in
             state.phase = .unopened
             state.index = []
             state.seen = 0
             state.known = .init(total: 0, changes: 0)
+            state.places.removeAll()
+            state.changeNumber = nil
             state.epoch += 1
             state.generation += 1
         }
@@ -43,13 +46,13 @@ extension DiskStorage {
             try paths.makeFolders()
             let lock = try FileLock(paths.lock, timeout: Self.lockTimeout)
             defer { withExtendedLifetime(lock) {} }
-            return openLocked(mayBeginAnew: true)
+            return openLocked(lock, mayBeginAnew: true)
         } catch {
             return error.isTemporary ? nil : fail(CacheProblem(error))
         }
     }
 
-    private func openLocked(mayBeginAnew: Bool) -> DiskTables? {
+    private func openLocked(_ lock: FileLock, mayBeginAnew: Bool) -> DiskTables? {
         do throws(DiskTables.Failure) {
             let tables = try DiskTables.open(paths)
             do throws(DatabaseFailure) { try read(tables) } catch { throw .database(error) }
@@ -62,8 +65,12 @@ extension DiskStorage {
             case .database(let failure) where failure.kind != .damaged:
                 report(CacheProblem(failure))
                 return failure.kind == .unwritable ? fail(CacheProblem(failure)) : nil
-            case .database, .foreign:
-                return mayBeginAnew ? createDatabase() : fail(CacheProblem(.damaged, "\(error)"))
+            case .earlier where mayBeginAnew:
+                // The entries of an earlier version are given up; a sweep removes their files.
+                for part in DiskPaths.parts { PrivateFolder.remove(paths.database + part) }
+                return openLocked(lock, mayBeginAnew: false)
+            case .database, .foreign, .earlier:
+                return mayBeginAnew ? createDatabase(lock) : fail(CacheProblem(.damaged, "\(error)"))
             }
         }
     }
@@ -83,6 +90,7 @@ extension DiskStorage {
         // The recount fails if another process is writing; that process recounts itself.
         try? tables.transaction { () throws(DatabaseFailure) in try tables.recount() }
         var index: Set<Int64> = []
+        let number = changeNumber()
         let known = try tables.state()
         let seen = try tables.hashes(after: 0) { index.insert($0) }
         let now = Poller.coarseNow()
@@ -91,7 +99,7 @@ extension DiskStorage {
             state.index = index
             state.seen = seen
             state.known = known
-            state.lastCheck = now
+            state.sawChanges(number, now)
             return known.total > state.capacity
         }
         if isTooMuch { submit(.shrink) }
@@ -107,19 +115,22 @@ extension DiskStorage {
         defer { withExtendedLifetime(lock) {} }
         guard PathIdentity(paths.database) == identity else { return }
         forget()
-        _ = createDatabase()
+        _ = createDatabase(lock)
     }
 
-    private func createDatabase() -> DiskTables? {
+    private func createDatabase(_ lock: FileLock) -> DiskTables? {
         report(CacheProblem(.damaged, "the database was damaged, and was replaced by a new one"))
-        for part in DiskPaths.parts { PrivateFolder.rename(paths.database + part, paths.damaged + part) }
-        guard let tables = openLocked(mayBeginAnew: false) else { return nil }
-        try? salvage(into: tables)
+        _ = try? change(lock) {
+            for part in DiskPaths.parts { PrivateFolder.rename(paths.database + part, paths.damaged + part) }
+        }
+        guard let tables = openLocked(lock, mayBeginAnew: false) else { return nil }
+        _ = try? change(lock) { () throws(DatabaseFailure) in try salvage(into: tables) }
         try? read(tables)
         return tables
     }
 
-    /// Copies the readable rows of the damaged database; heads and bodies are verified by their checksums.
+    /// Copies the readable rows of the damaged database; heads are verified by their checksums, and their bodies stay
+    /// where they are.
     private func salvage(into tables: DiskTables) throws(DatabaseFailure) {
         DamagedTables.lengthen(paths.damaged)
         let damaged = DamagedTables(try Database(path: paths.damaged, timeout: 0))
@@ -130,12 +141,12 @@ extension DiskStorage {
             let first = max(0, seq - 200_000)
             while seq > first, Poller.coarseNow() < end {
                 defer { seq -= 1 }
-                guard let (head, body, used) = damaged.row(seq), head.file != nil || body != nil else { continue }
+                guard let (head, used) = damaged.row(seq) else { continue }
                 let hash = head.response.key.hash64
                 guard try tables.rows(.variant(hash: hash, variant: head.response.variantHash)).isEmpty else {
                     continue
                 }
-                change += try tables.insert(head, hash: hash, body: body, used: used).size
+                change += try tables.insert(head, hash: hash, used: used).size
             }
             _ = try tables.note(change)
         }
@@ -147,13 +158,18 @@ extension DiskStorage {
     func sweep(_ folders: [String], _ tables: DiskTables) {
         guard let folder = folders.last else { return }
         for name in PrivateFolder.names(paths.folder(of: folder), atMost: 4096) where name.hasPrefix(folder) {
-            guard isLeftOver(name, tables), let (file, _) = try? FileWriter.reopen(paths.body(name)), file.claim()
-            else { continue }
-            // A claimed file is not being written, and a finished one has its row.
-            if isLeftOver(name, tables) { file.remove(at: paths.body(name)) }
-            file.unclaim()
+            removeLeftOver(name, tables)
         }
         if folders.count > 1 { submit(.sweep(folders.dropLast())) }
+    }
+
+    /// Removes a file that no row refers to, unless a process is writing it.
+    func removeLeftOver(_ name: String, _ tables: DiskTables) {
+        guard isLeftOver(name, tables), let (file, _) = try? FileWriter.reopen(paths.body(name)), file.claim()
+        else { return }
+        // A claimed file is not being written, and a finished one has its row.
+        if isLeftOver(name, tables) { file.remove(at: paths.body(name)) }
+        file.unclaim()
     }
 
     private func isLeftOver(_ name: String, _ tables: DiskTables) -> Bool {

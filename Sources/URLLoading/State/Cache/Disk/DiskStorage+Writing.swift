@@ -50,7 +50,7 @@ extension DiskStorage {
     func store(_ response: StoredResponse, _ body: Chunk) -> Bool {
         guard takes(Int64(body.count)), !response.isMemoryOnly else { return false }
         var file: DiskFile?
-        if body.count > Self.rowLimit {
+        if body.count > Self.packLimit {
             let new = DiskFile()
             submit(.write(new, body))
             file = new

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// In this folder: the storage on disk: rows of SQLite and files (16 files: lane, state, tables, bodies)
+// In this folder: the storage on disk: rows of SQLite and files (18 files: lane, state, tables, bodies)
 
-// Stores responses on disk: heads and small bodies in rows of an SQLite database, large bodies in files that a row
-// refers to. docs/internals/cache-store.md shows the layout, and the state after each kind of crash.
+// Stores responses on disk: heads in rows of an SQLite database, bodies in files that a row refers to: a large body in
+// one of its own, small ones together in packs. docs/internals/cache-store.md shows the layout, and the state after each kind of crash.
 //
-// Rule 1: only calls that are documented to block wait for the disk. All changes go through the lane, one thread at a
+// Rule 1: only calls that are documented to block wait for the disk; the others read what the kernel has in memory. All changes go through the lane, one thread at a
 // time, in order (`DiskStorage+Lane.swift`); `DiskState` contains the pending ones.
 // Rule 2: nothing read from disk is used before its checksum was verified.
 // Rule 3: after any failure the cache stores less, and reports the problem once (`problem`).
@@ -27,8 +27,12 @@ final class DiskStorage: CacheStorage {
     let queued = Atomic<Int>(0)
     /// Idle connections for reading.
     private let readers = Lock(Readers())
-    /// The connection for writing, used by the lane's thread only.
+    /// The connection for writing, and the pack for small bodies, used by the lane's thread only.
     let writer = Lock<DiskTables?>(nil)
+    let pack = Lock<DiskPack?>(nil)
+    let packs: OpenPacks
+    /// The lock file, open for the number of changes.
+    let changes = Lock<FileReader?>(nil)
     let firstProblem = Lock<CacheProblem?>(nil)
 
     private struct Readers: Sendable {
@@ -36,8 +40,8 @@ final class DiskStorage: CacheStorage {
         var generation = 0
     }
 
-    /// Bodies up to this size are stored in rows, because a file would take more space.
-    static let rowLimit = 16 << 10
+    /// Bodies up to this size are stored in packs, because a file of their own would take more space and time.
+    static let packLimit = 16 << 10
     /// Above the first limit of queued bytes, writers are asked to wait; above the second, writes are refused.
     static let behind = 4 << 20
     static let overfull = 32 << 20
@@ -45,11 +49,10 @@ final class DiskStorage: CacheStorage {
     static let lockTimeout = 1000
     /// The milliseconds to wait for another process that writes.
     static let writeTimeout = 250
-    /// The longest time for which changes of other processes may go unnoticed, in nanoseconds.
-    static let checkInterval: Int64 = 100_000_000
 
     init(_ folder: String, capacity: Int64, maximumEntry: Int64) {
         paths = DiskPaths(folder: folder)
+        packs = OpenPacks(paths)
         state = Lock(DiskState(capacity: capacity, maximumEntry: maximumEntry))
         lane = Lock(DiskLane())
     }
@@ -85,22 +88,16 @@ final class DiskStorage: CacheStorage {
 
     func variantsNow(_ key: CacheKey) -> [StoredResponse]? {
         let hash = key.hash64
-        let now = Poller.coarseNow()
+        let isUpToDate = isUpToDate()
         return state.withLock { state in
             switch state.phase {
             case .unopened: return nil
             case .failed: return []
             case .absent, .open:
-                guard now &- state.lastCheck < Self.checkInterval, !state.index.contains(hash) else { return nil }
+                guard isUpToDate, !state.index.contains(hash) else { return nil }
                 return state.overlay(key, hash).pending
             }
         }
-    }
-
-    /// Whether changes of other processes were checked for recently.
-    var isUpToDate: Bool {
-        let now = Poller.coarseNow()
-        return state.withLock { $0.phase == .failed || now &- $0.lastCheck < Self.checkInterval }
     }
 
     func variants(_ key: CacheKey) -> [StoredResponse] { find(key).found }
@@ -118,11 +115,29 @@ final class DiskStorage: CacheStorage {
             if isDue { try readChanges(reader, now) }
             return try reader.heads(hash)
         }
-        return (overlay.over((rows ?? []).map(\.response).filter { $0.key == key }), rows != nil)
+        remember(rows ?? [])
+        let stored = (rows ?? []).map(\.response.ruled).filter { $0.key == key }
+        return (overlay.over(stored), rows != nil)
     }
 
-    func isInMemory(_ response: StoredResponse) -> Bool {
-        state.withLock { $0.pending[response.id]?.body != nil }
+    private func remember(_ heads: [DiskHead]) {
+        state.withLock { state in
+            for head in heads { if let place = head.place { state.places.put(head.response.id, place) } }
+        }
+    }
+
+    func bodyNow(_ response: StoredResponse) -> (any StoredBody)? {
+        let hash = response.key.hash64
+        let moment = Self.now()
+        let (body, place, isDue) = state.withLock { state -> (Chunk?, PackPlace?, Bool) in
+            if let entry = state.pending[response.id] { return (entry.body, nil, false) }
+            guard state.phase == .open, let place = state.places[response.id], !state.isHidden(response, hash)
+            else { return (nil, nil, false) }
+            state.touch(response.id, hash, at: moment)
+            return (nil, place, state.beginsTouching())
+        }
+        if isDue { submit(.touch) }
+        return (body ?? place.flatMap { packs.readNow($0) }).map { MemoryBody($0) }
     }
 
     func body(_ response: StoredResponse) -> (any StoredBody)? {
@@ -136,10 +151,11 @@ final class DiskStorage: CacheStorage {
             return nil
         }
         ensureOpen()
-        guard let found = reading({ reader throws(DatabaseFailure) in try reader.find(response.id, hash) }) ?? nil
+        guard let head = reading({ reader throws(DatabaseFailure) in try reader.find(response.id, hash) }) ?? nil
         else { return nil }
+        remember([head])
         let body: any StoredBody
-        do throws(IOFailure) { body = try open(found.head, found.body) } catch {
+        do throws(IOFailure) { body = try open(head) { [weak self] in self?.remove(response) } } catch {
             if !error.isTemporary { remove(response) }
             return nil
         }
@@ -147,27 +163,22 @@ final class DiskStorage: CacheStorage {
         return body
     }
 
-    private func open(_ head: DiskHead, _ body: Chunk?) throws(IOFailure) -> any StoredBody {
-        guard let name = head.file else {
-            guard let body else { throw IOFailure(.system(ENOENT), .open) }
-            return MemoryBody(body)
-        }
-        let response = head.response
-        return try DiskBody(head, paths.body(name)) { [weak self] in self?.remove(response) }
+    /// Opens a body. Blocks.
+    func open(_ head: DiskHead, onDamage: @escaping @Sendable () -> Void = {}) throws(IOFailure) -> any StoredBody {
+        guard let place = head.place else { return try DiskBody(head, paths.body(head.file ?? ""), onDamage: onDamage) }
+        guard let body = try packs.read(place) else { throw IOFailure(.system(ENOENT), .open) }
+        return MemoryBody(body)
     }
 
     /// Notes a use. Uses are written in groups, and before an eviction.
     /// - Parameter isCopy: the copy in memory was used, which alone causes no transaction.
     func touch(_ id: Int64, _ hash: Int64, isCopy: Bool = false) {
         let moment = Self.now()
-        let isOverLimit = state.withLock { state in
-            guard state.touches.count < 8192 || state.touches[id] != nil else { return false }
-            state.touches[id] = (hash, moment)
-            guard !isCopy, state.touches.count >= 512, !state.isTouching else { return false }
-            state.isTouching = true
-            return true
+        let isDue = state.withLock { state in
+            state.touch(id, hash, at: moment)
+            return !isCopy && state.beginsTouching()
         }
-        if isOverLimit { submit(.touch) }
+        if isDue { submit(.touch) }
     }
 
     // MARK: Connections
@@ -201,23 +212,6 @@ final class DiskStorage: CacheStorage {
         do throws(DiskTables.Failure) { return try DiskTables.open(paths) } catch {
             if case .database(let failure) = error, failure.kind == .damaged { submit(.replaceDamaged(identity)) }
             return nil
-        }
-    }
-
-    /// Reads the changes of other processes.
-    func readChanges(_ reader: DiskTables, _ now: Int64) throws(DatabaseFailure) {
-        guard PathIdentity(paths.database) == reader.identity else { return submit(.readChanges) }
-        let found = try reader.state()
-        let (known, seen) = state.withLock { ($0.known, $0.seen) }
-        var hashes: [Int64] = []
-        let last = found.changes == known.changes ? seen : try reader.hashes(after: seen) { hashes.append($0) }
-        state.withLock { state in
-            state.lastCheck = now
-            guard found.changes > state.known.changes else { return }
-            state.index.formUnion(hashes)
-            state.seen = max(state.seen, last)
-            state.known = found
-            state.epoch += 1
         }
     }
 

@@ -3,8 +3,8 @@
 // One connection to a cache's database, and all its statements. Used by one thread at a time; all calls block.
 //
 // `entry` has a row for each response. `seq` grows with every row ever made, which finds new rows; `hash` finds a key;
-// `used` and `size` order and measure evictions. `body` has the small bodies, separate from the heads, so that looking
-// up a head does not read them. `state` has one row: the total number of bytes, and the number of changes.
+// `used` and `size` order and measure evictions; `file`, `place` and `length` say which bytes of which file are the
+// body. `state` has one row: the total number of bytes, and the number of changes.
 
 import URLLoadingIO
 
@@ -12,7 +12,8 @@ final class DiskTables: @unchecked Sendable {
     // Unchecked: used by one thread at a time.
     private let database: Database
     let identity: PathIdentity
-    static let format: Int64 = 1
+    /// Format 1 had small bodies in rows.
+    static let format: Int64 = 2
 
     /// The columns of a row that a removal needs.
     struct Row: Sendable {
@@ -20,6 +21,8 @@ final class DiskTables: @unchecked Sendable {
         let hash: Int64
         let size: Int64
         let file: String?
+        /// The bytes of the file that are the body.
+        let range: Range<Int64>
     }
     struct State: Sendable, Equatable {
         var total: Int64
@@ -36,6 +39,8 @@ final class DiskTables: @unchecked Sendable {
     enum Failure: Error {
         case database(DatabaseFailure)
         case folder(IOFailure)
+        /// The database has the format of an earlier version.
+        case earlier
         /// The database has another format.
         case foreign
     }
@@ -44,29 +49,31 @@ final class DiskTables: @unchecked Sendable {
     static func open(_ paths: DiskPaths) throws(Failure) -> DiskTables {
         let identity: PathIdentity
         do throws(IOFailure) { identity = try PrivateFolder.makeFile(paths.database) } catch { throw .folder(error) }
+        let tables: DiskTables
+        let format: Int64
         do throws(DatabaseFailure) {
-            let tables = DiskTables(try Database(path: paths.database, timeout: 250), identity)
-            if try tables.prepare() { return tables }
+            tables = DiskTables(try Database(path: paths.database, timeout: 250), identity)
+            format = try tables.prepare()
         } catch { throw .database(error) }
-        throw .foreign
+        guard format == Self.format else { throw (1..<Self.format).contains(format) ? .earlier : .foreign }
+        return tables
     }
 
-    private func prepare() throws(DatabaseFailure) -> Bool {
+    /// Creates or repairs the tables of this format.
+    /// - Returns: the format of the database.
+    private func prepare() throws(DatabaseFailure) -> Int64 {
         let format = try number("PRAGMA user_version")
-        if format == Self.format {
-            try repair()
-            return true
-        }
-        guard format == 0 else { return false }
+        if format == Self.format { try repair() }
+        guard format == 0 else { return format }
         // Incremental vacuum must be set in an empty file, which VACUUM makes.
         try database.execute("PRAGMA auto_vacuum = INCREMENTAL")
         try database.execute("VACUUM")
         try database.transaction { () throws(DatabaseFailure) in
             for part in Self.schema { try database.execute(part.text) }
             try database.execute("INSERT INTO state VALUES (1, 0, 0)")
-            try database.execute("PRAGMA user_version = 1")
+            try database.execute("PRAGMA user_version = 2")
         }
-        return true
+        return Self.format
     }
 
     private static let schema = [
@@ -75,12 +82,12 @@ final class DiskTables: @unchecked Sendable {
             """
             CREATE TABLE entry (seq INTEGER PRIMARY KEY AUTOINCREMENT, hash INTEGER NOT NULL, id INTEGER NOT NULL,
                 variant INTEGER NOT NULL, used INTEGER NOT NULL, size INTEGER NOT NULL, received REAL NOT NULL,
-                whole INTEGER NOT NULL, file TEXT, head BLOB NOT NULL)
+                whole INTEGER NOT NULL, file TEXT, place INTEGER NOT NULL, length INTEGER NOT NULL,
+                head BLOB NOT NULL)
             """),
         SchemaPart(index: "entry_hash", "CREATE INDEX entry_hash ON entry (hash)"),
         SchemaPart(index: "entry_used", "CREATE INDEX entry_used ON entry (used, size)"),
-        SchemaPart(index: "entry_file", "CREATE INDEX entry_file ON entry (file) WHERE file IS NOT NULL"),
-        SchemaPart(table: "body", "CREATE TABLE body (seq INTEGER PRIMARY KEY, data BLOB NOT NULL)"),
+        SchemaPart(index: "entry_file", "CREATE INDEX entry_file ON entry (file, place) WHERE file IS NOT NULL"),
         SchemaPart(
             table: "state",
             """
@@ -103,15 +110,7 @@ final class DiskTables: @unchecked Sendable {
         }
     }
 
-    private func number(_ text: StaticString) throws(DatabaseFailure) -> Int64 {
-        let statement = try database.statement(text)
-        var result: Int64 = 0
-        try statement.each { () throws(DatabaseFailure) in
-            result = statement.integer(0)
-            return false
-        }
-        return result
-    }
+    private func number(_ text: StaticString) throws(DatabaseFailure) -> Int64 { try integer(text, []) ?? 0 }
 
     // MARK: Lookup
 
@@ -136,25 +135,16 @@ final class DiskTables: @unchecked Sendable {
         return heads
     }
 
-    /// Returns the head of a response, and its body if that is in an undamaged row.
-    func find(_ id: Int64, _ hash: Int64) throws(DatabaseFailure) -> (head: DiskHead, body: Chunk?)? {
-        let statement = try database.statement(
-            "SELECT e.head, b.data FROM entry e LEFT JOIN body b ON b.seq = e.seq WHERE e.hash = ? AND e.id = ?")
-        var found: (DiskHead, Chunk?)?
+    /// Returns the head of a response.
+    func find(_ id: Int64, _ hash: Int64) throws(DatabaseFailure) -> DiskHead? {
+        let statement = try database.statement("SELECT head FROM entry WHERE hash = ? AND id = ?")
+        var found: DiskHead?
         try statement.each([.integer(hash), .integer(id)]) { () throws(DatabaseFailure) in
             guard let head = statement.withBlob(0, { DiskHead($0) }), head.response.id == id else { return true }
-            let body = head.file == nil ? statement.withBlob(1) { Self.verifiedBody($0, head) } : nil
-            found = (head, body)
+            found = head
             return false
         }
         return found
-    }
-
-    static func verifiedBody(_ bytes: UnsafeRawBufferPointer, _ head: DiskHead) -> Chunk? {
-        guard Int64(bytes.count) == head.response.storedLength else { return nil }
-        var sums = BlockSums()
-        sums.add(bytes)
-        return sums.finish() == head.sums ? Chunk(copying: bytes) : nil
     }
 
     /// Passes on the hashes of all rows after a row number; returns the last row number.
@@ -183,23 +173,11 @@ final class DiskTables: @unchecked Sendable {
     }
 
     func hasRow(forFile name: String) throws(DatabaseFailure) -> Bool {
-        let statement = try database.statement("SELECT 1 FROM entry WHERE file = ?")
-        var exists = false
-        try statement.each([.text(name)]) { () throws(DatabaseFailure) in
-            exists = true
-            return false
-        }
-        return exists
+        try integer("SELECT 1 FROM entry WHERE file = ?", [.text(name)]) != nil
     }
 
     func hasRow(forHash hash: Int64) throws(DatabaseFailure) -> Bool {
-        let statement = try database.statement("SELECT 1 FROM entry WHERE hash = ? LIMIT 1")
-        var exists = false
-        try statement.each([.integer(hash)]) { () throws(DatabaseFailure) in
-            exists = true
-            return false
-        }
-        return exists
+        try integer("SELECT 1 FROM entry WHERE hash = ? LIMIT 1", [.integer(hash)]) != nil
     }
 
     // MARK: Changes, inside a transaction
@@ -208,24 +186,24 @@ final class DiskTables: @unchecked Sendable {
         try database.transaction(work)
     }
 
-    func insert(_ head: DiskHead, hash: Int64, body: Chunk?, used: Int64) throws(DatabaseFailure) -> Row {
+    func insert(_ head: DiskHead, hash: Int64, used: Int64) throws(DatabaseFailure) -> Row {
         let bytes = head.bytes
         let response = head.response
-        let size = Self.size(head: bytes.count, body: response.storedLength, isInFile: head.file != nil)
-        try database.statement("INSERT INTO entry VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)").run(
+        let length = response.storedLength
+        let size = Self.size(head: bytes.count, body: length, isAlone: head.place == nil)
+        try database.statement("INSERT INTO entry VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)").run(
             .integer(hash), .integer(response.id), .integer(response.variantHash), .integer(used), .integer(size),
-            .real(response.responseTime), .init(response.isWhole), .init(head.file), .bytes(bytes))
-        let seq = database.lastInsertedRow
-        if let body {
-            try database.statement("INSERT INTO body VALUES (?, ?)").run(.integer(seq), .bytes([UInt8](body)))
-        }
-        return Row(seq: seq, hash: hash, size: size, file: head.file)
+            .real(response.responseTime), .init(response.isWhole), .init(head.file), .integer(head.offset),
+            .integer(length), .bytes(bytes))
+        return Row(
+            seq: database.lastInsertedRow, hash: hash, size: size, file: head.file,
+            range: head.offset..<head.offset + length)
     }
 
-    /// The approximate space of a response: rows fill about nine tenths of their pages, files whole blocks.
-    private static func size(head: Int, body: Int64, isInFile: Bool) -> Int64 {
-        let row = Int64(head) + 200 + (isInFile ? 0 : body)
-        return row + row / 8 + (isInFile ? (body + 4095) & ~4095 : 0)
+    /// The approximate space of a response: rows fill about nine tenths of their pages, files of one body whole blocks.
+    private static func size(head: Int, body: Int64, isAlone: Bool) -> Int64 {
+        let row = Int64(head) + 200
+        return row + row / 8 + (isAlone ? (body + 4095) & ~4095 : body)
     }
 
     func update(_ head: DiskHead, hash: Int64) throws(DatabaseFailure) {
@@ -252,17 +230,20 @@ final class DiskTables: @unchecked Sendable {
         switch selection {
         case .variant(let hash, let variant):
             try rows(
-                "SELECT seq, hash, size, file FROM entry WHERE hash = ? AND variant = ?",
+                "SELECT seq, hash, size, file, place, length FROM entry WHERE hash = ? AND variant = ?",
                 [.integer(hash), .integer(variant)])
         case .one(let hash, let id):
             try rows(
-                "SELECT seq, hash, size, file FROM entry WHERE hash = ? AND id = ?", [.integer(hash), .integer(id)])
-        case .key(let hash): try rows("SELECT seq, hash, size, file FROM entry WHERE hash = ?", [.integer(hash)])
+                "SELECT seq, hash, size, file, place, length FROM entry WHERE hash = ? AND id = ?",
+                [.integer(hash), .integer(id)])
+        case .key(let hash):
+            try rows("SELECT seq, hash, size, file, place, length FROM entry WHERE hash = ?", [.integer(hash)])
         case .since(let moment):
-            try rows("SELECT seq, hash, size, file FROM entry WHERE received >= ?", [.real(moment)])
-        case .all: try rows("SELECT seq, hash, size, file FROM entry", [])
+            try rows("SELECT seq, hash, size, file, place, length FROM entry WHERE received >= ?", [.real(moment)])
+        case .all: try rows("SELECT seq, hash, size, file, place, length FROM entry", [])
         case .oldest(let count):
-            try rows("SELECT seq, hash, size, file FROM entry ORDER BY used, seq LIMIT ?", [.integer(count)])
+            try rows(
+                "SELECT seq, hash, size, file, place, length FROM entry ORDER BY used, seq LIMIT ?", [.integer(count)])
         }
     }
 
@@ -270,28 +251,50 @@ final class DiskTables: @unchecked Sendable {
         let statement = try database.statement(text)
         var rows: [Row] = []
         try statement.each(values) { () throws(DatabaseFailure) in
+            // The columns are not protected by a checksum.
+            let place = max(0, statement.integer(4))
+            let end = place.addingReportingOverflow(max(0, statement.integer(5)))
             rows.append(
                 Row(
                     seq: statement.integer(0), hash: statement.integer(1), size: statement.integer(2),
-                    file: statement.isNull(3) ? nil : statement.text(3)))
+                    file: statement.isNull(3) ? nil : statement.text(3),
+                    range: place..<(end.overflow ? place : end.partialValue)))
             return true
         }
         return rows
     }
 
     func hasWhole(hash: Int64, variant: Int64) throws(DatabaseFailure) -> Bool {
-        let statement = try database.statement("SELECT 1 FROM entry WHERE hash = ? AND variant = ? AND whole = 1")
-        var exists = false
-        try statement.each([.integer(hash), .integer(variant)]) { () throws(DatabaseFailure) in
-            exists = true
-            return false
-        }
-        return exists
+        try integer(
+            "SELECT 1 FROM entry WHERE hash = ? AND variant = ? AND whole = 1", [.integer(hash), .integer(variant)])
+            != nil
     }
 
     func delete(_ row: Row) throws(DatabaseFailure) {
         try database.statement("DELETE FROM entry WHERE seq = ?").run(.integer(row.seq))
-        if row.file == nil { try database.statement("DELETE FROM body WHERE seq = ?").run(.integer(row.seq)) }
+    }
+
+    /// Returns the range between the bodies before and after bytes of a pack that no row refers to any more.
+    func gap(around range: Range<Int64>, in pack: String) throws(DatabaseFailure) -> Range<Int64> {
+        let before = try integer(
+            "SELECT place + length FROM entry WHERE file = ? AND place < ? ORDER BY place DESC LIMIT 1",
+            [.text(pack), .integer(range.lowerBound)])
+        // Behind the last row there may be a body that another process is about to refer to.
+        let after = try integer(
+            "SELECT place FROM entry WHERE file = ? AND place >= ? ORDER BY place LIMIT 1",
+            [.text(pack), .integer(range.lowerBound)])
+        let start = max(0, before ?? 0)
+        return start..<max(start, after ?? range.upperBound)
+    }
+
+    private func integer(_ text: StaticString, _ values: [DatabaseStatement.Value]) throws(DatabaseFailure) -> Int64? {
+        let statement = try database.statement(text)
+        var result: Int64?
+        try statement.each(values) { () throws(DatabaseFailure) in
+            result = statement.integer(0)
+            return false
+        }
+        return result
     }
 
     /// Recomputes the total size, which may have drifted.

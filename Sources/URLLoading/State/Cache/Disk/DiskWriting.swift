@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Writes a body to disk: a small one is collected for a row, a large one is written to a file as it arrives.
+// Writes a body to disk: a small one is collected for a pack, a large one is written to a file as it arrives.
 
 import Synchronization
 import URLLoadingIO
@@ -34,7 +34,7 @@ final class DiskWriting: CacheWriting {
         self.length = length
         self.limit = limit
         self.storage = storage
-        var state = State(collected: GrowingBody(expecting: Int(min(length ?? 0, Int64(DiskStorage.rowLimit)))))
+        var state = State(collected: GrowingBody(expecting: Int(min(length ?? 0, Int64(DiskStorage.packLimit)))))
         if let base {
             let file = DiskFile()
             state.file = file
@@ -64,7 +64,7 @@ final class DiskWriting: CacheWriting {
     }
 
     private func take(_ chunk: Chunk, _ state: inout State) {
-        if state.file == nil, state.count > Int64(DiskStorage.rowLimit) { state.file = DiskFile() }
+        if state.file == nil, state.count > Int64(DiskStorage.packLimit) { state.file = DiskFile() }
         if let file = state.file, chunk.count >= Self.directSize {
             pass(on: &state)
             return storage.submit(.write(file, chunk))

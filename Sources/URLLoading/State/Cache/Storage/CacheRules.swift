@@ -70,8 +70,11 @@ struct CacheRules: Sendable {
         return resident < -Self.clockTolerance ? .infinity : initialAge + max(0, resident)
     }
 
-    /// Whether the response can answer a later request under RFC 9111: it has a lifetime or a validator.
-    var isReusable: Bool { lifetime > 0 || hasValidator }
+    /// Whether the response can answer a later request under RFC 9111 and RFC 5861: it has a lifetime or a validator, or
+    /// may be served stale.
+    var isReusable: Bool {
+        lifetime > 0 || hasValidator || control.staleWhileRevalidate != nil || control.staleIfError != nil
+    }
 }
 
 extension StoredResponse {
@@ -79,6 +82,17 @@ extension StoredResponse {
     var knownRules: CacheRules {
         rules ?? CacheRules(status, headers, requestTime: requestTime, responseTime: responseTime)
     }
+
+    /// The response with its rules, for those that are kept in memory.
+    var ruled: StoredResponse {
+        var ruled = self
+        ruled.rules = knownRules
+        return ruled
+    }
+
+    // Without a copy of the rules.
+    func age(_ now: Double) -> Double { rules?.age(now) ?? knownRules.age(now) }
+    var isDecodable: Bool { rules?.isDecodable ?? knownRules.isDecodable }
 }
 
 extension Status {

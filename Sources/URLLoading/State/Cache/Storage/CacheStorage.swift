@@ -4,7 +4,7 @@
 
 // The storage of a cache: in memory, on disk, or both. It knows no HTTP rules: it stores entries until it needs the
 // room, and returns an entry completely or not at all. All calls may be made from any task; those marked "may block"
-// belong on threads that may block (`BlockingThreads.files`), unless `isInMemory` says that they do not.
+// belong on threads that may block (`BlockingThreads.files`).
 
 import URLLoadingIO
 
@@ -14,11 +14,12 @@ protocol CacheStorage: Sendable, AnyObject {
     func variantsNow(_ key: CacheKey) -> [StoredResponse]?
     /// Returns all variants under a key, without bodies, the one stored last first. May block.
     func variants(_ key: CacheKey) -> [StoredResponse]
+    /// Returns the body of a stored response and marks it as used, if all of it is in memory, the storage's or the
+    /// kernel's. For `nil`, `body` tells more. Never waits for a disk.
+    func bodyNow(_ response: StoredResponse) -> (any StoredBody)?
     /// Returns the body of a stored response and marks it as used; `nil` if it is gone, or damaged and therefore
-    /// removed. May block, unless `isInMemory`.
+    /// removed. May block.
     func body(_ response: StoredResponse) -> (any StoredBody)?
-    /// Whether `body` returns at once for this response.
-    func isInMemory(_ response: StoredResponse) -> Bool
 
     /// Begins to store a response. Entries with the same key and varying fields stay until the new one is complete.
     /// Returns `nil` if the response cannot be stored: too large, no room, or a failed storage. Does not block.

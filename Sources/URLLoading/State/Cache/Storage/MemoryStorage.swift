@@ -44,10 +44,10 @@ final class MemoryStorage: CacheStorage {
 
     func variantsNow(_ key: CacheKey) -> [StoredResponse]? { variants(key) }
     func variants(_ key: CacheKey) -> [StoredResponse] { state.withLock { $0.table.variants(key) } }
+    func bodyNow(_ response: StoredResponse) -> (any StoredBody)? { body(response) }
     func body(_ response: StoredResponse) -> (any StoredBody)? {
         state.withLock { $0.table.use(response) }.map { MemoryBody($0) }
     }
-    func isInMemory(_ response: StoredResponse) -> Bool { state.withLock { $0.table.contains(response) } }
 
     // MARK: Writing
 

@@ -42,7 +42,7 @@ struct MemoryTable: Sendable {
     init(capacity: Int) { self.capacity = max(0, capacity) }
 
     func variants(_ key: CacheKey) -> [StoredResponse] {
-        variants(key, key.hashValue)
+        variants(key, key.hash)
     }
 
     private func variants(_ key: CacheKey, _ hash: Int) -> [StoredResponse] {
@@ -62,7 +62,6 @@ struct MemoryTable: Sendable {
         return places.older.first { slots[$0]?.response.id == response.id }
     }
 
-    func contains(_ response: StoredResponse) -> Bool { place(response) != nil }
     /// The response as it is stored here.
     func held(_ response: StoredResponse) -> StoredResponse? { place(response).flatMap { slots[$0]?.response } }
 

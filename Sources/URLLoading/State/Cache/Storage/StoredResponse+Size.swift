@@ -33,7 +33,7 @@ extension StoredResponse {
 
     /// Whether this response replaces another: same key, same varying fields (RFC 9111 §4.1).
     func replaces(_ other: StoredResponse) -> Bool {
-        keyHash == other.keyHash && key == other.key && varying == other.varying
+        key == other.key && varying == other.varying
     }
 
     var isWhole: Bool {

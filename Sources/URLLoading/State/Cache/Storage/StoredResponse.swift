@@ -26,7 +26,7 @@ struct StoredResponse: Sendable {
 
     var key: CacheKey { head.key }
     /// The hash of the key, in this process.
-    var keyHash: Int { head.keyHash }
+    var keyHash: Int { head.key.hash }
     /// The URL that callers see, without user and fragment.
     var url: String {
         get { head.url }
@@ -107,7 +107,6 @@ struct StoredResponse: Sendable {
     private final class Head: @unchecked Sendable {
         // Unchecked: changed only while uniquely referenced.
         let key: CacheKey
-        let keyHash: Int
         var url: String
         var status: Status
         var version: HTTPVersion
@@ -128,13 +127,10 @@ struct StoredResponse: Sendable {
         ) {
             (self.key, self.url, self.status, self.version, self.headers) = (key, url, status, version, headers)
             (self.varying, self.requestTime, self.responseTime) = (varying, requestTime, responseTime)
-            keyHash = key.hashValue
         }
 
         init(copying other: Head) {
-            (key, keyHash, url, status, version, headers) = (
-                other.key, other.keyHash, other.url, other.status, other.version, other.headers
-            )
+            (key, url, status, version, headers) = (other.key, other.url, other.status, other.version, other.headers)
             (varying, requestTime, responseTime) = (other.varying, other.requestTime, other.responseTime)
             (isDecoded, source, userInfo, rules) = (other.isDecoded, other.source, other.userInfo, other.rules)
         }
