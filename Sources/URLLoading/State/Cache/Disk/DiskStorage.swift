@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// In this folder: the storage on disk: rows of SQLite and files (16 files: lane, state, tables, bodies)
+// In this folder: the storage on disk: rows of SQLite and files (17 files: lane, state, tables, bodies)
 
 // Stores responses on disk: heads and small bodies in rows of an SQLite database, large bodies in files that a row
 // refers to. docs/internals/cache-store.md shows the layout, and the state after each kind of crash.
