@@ -20,7 +20,8 @@ struct ExternalCacheValueTests {
     }
 
     private func bytes(_ record: StoreRecord, _ signingKey: [UInt8]? = nil) async throws -> Data {
-        try await #require(record.value(for: Self.key, signedWith: signingKey)).data
+        let value = try #require(record.value(for: Self.key, signedWith: signingKey))
+        return try await value.data
     }
 
     private func record(
@@ -71,7 +72,8 @@ struct ExternalCacheValueTests {
             #expect(record(signed, signedWith: [2]) == nil && record(signed) == nil)
         }
         let index = StoreIndex(names: ["accept", "x-a"], salt: 7)
-        guard case .index(let read)? = record(try await bytes(.index(index))) else {
+        let written = try await bytes(.index(index))
+        guard case .index(let read)? = record(written) else {
             Issue.record("no index")
             return
         }
@@ -132,7 +134,8 @@ struct ExternalCacheValueTests {
 
     @Test("a response from the store that names an owner, or is private in a shared cache, is not used")
     func adopted() throws {
-        let query = CacheQuery(Request(url: try url("http://a.test/x")))
+        let url = try #require(URL(string: Self.url.text))
+        let query = CacheQuery(Request(url: url))
         for name in CacheOwner.names {
             var owned = response()
             owned.varying = [name: "x"]
