@@ -65,6 +65,7 @@ extension Core {
             }
         }
         snapshot.hosts = Array(hosts.values)
+        snapshot.external = cache?.external?.counts
         return snapshot
     }
 }

@@ -28,10 +28,13 @@ package struct CacheControl: Sendable, Hashable {
         package static let noTransform = Flags(rawValue: 256)
         /// `max-stale` without a number.
         package static let anyStale = Flags(rawValue: 512)
+        package static let proxyRevalidate = Flags(rawValue: 1024)
     }
 
     package var flags: Flags = []
     package var maxAge: Int64?
+    /// `s-maxage`, which replaces the lifetime in caches that several users share.
+    package var sharedMaxAge: Int64?
     package var maxStale: Int64?
     package var minFresh: Int64?
     package var staleWhileRevalidate: Int64?
@@ -59,6 +62,15 @@ package struct CacheControl: Sendable, Hashable {
         for index in headers.entries.indices where headers.has(.cacheControl, at: index) {
             headers.withField(at: index) { control.read($1) }
         }
+        return control
+    }
+
+    /// The directives as a cache that several users share reads them: `s-maxage` replaces `max-age`, and implies like
+    /// `proxy-revalidate` that a stale response is validated (RFC 9111 §5.2.2.8, §5.2.2.10).
+    package var inSharedCache: CacheControl {
+        var control = self
+        if let sharedMaxAge { control.maxAge = sharedMaxAge }
+        if sharedMaxAge != nil || flags.contains(.proxyRevalidate) { control.flags.insert(.mustRevalidate) }
         return control
     }
 
@@ -134,12 +146,16 @@ package struct CacheControl: Sendable, Hashable {
                 flags.insert(.private)
             } else if value.matches("public", in: name) {
                 flags.insert(.public)
+            } else if value.matches("proxy-revalidate", in: name) {
+                flags.insert(.proxyRevalidate)
             }
         case UInt8(ascii: "s"):
             if value.matches("stale-while-revalidate", in: name) {
                 staleWhileRevalidate = number(staleWhileRevalidate, otherwise: nil)
             } else if value.matches("stale-if-error", in: name) {
                 staleIfError = number(staleIfError, otherwise: nil)
+            } else if value.matches("s-maxage", in: name) {
+                sharedMaxAge = number(sharedMaxAge, otherwise: 0)
             }
         case UInt8(ascii: "i"):
             if value.matches("immutable", in: name) { flags.insert(.immutable) }

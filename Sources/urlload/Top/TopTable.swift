@@ -23,6 +23,7 @@ struct TopTable {
         lines += now.hosts.compactMap { Self.violations(of: $0.name, $0.traffic) }
         lines += now.hosts.compactMap(Self.pacing)
         if now.hosts.isEmpty { lines += [Self.violations(of: "in all", now.total)].compactMap(\.self) }
+        lines += [now.external.map(Self.external)].compactMap(\.self)
         if now.hiddenHosts > 0 { lines.append("and \(now.hiddenHosts) more") }
         return lines.map { Self.shown($0, columns) }
     }
@@ -60,6 +61,18 @@ struct TopTable {
         if let held = host.held { words.append("\(held) request\(held == 1 ? "" : "s") held back by a rate") }
         if host.isRefused == true { words.append("a circuit breaker makes no requests") }
         return words.isEmpty ? nil : "\(host.name): " + words.joined(separator: ", ")
+    }
+
+    /// What the external cache has done: `external cache: 5 found, 2 missing, 3 stored, 1 late`.
+    private static func external(_ counts: StoreCounts) -> String {
+        let words = [
+            ("found", counts.found), ("missing", counts.missing), ("stored", counts.stored),
+            ("removed", counts.removed), ("too large", counts.left), ("damaged", counts.damaged),
+            ("late", counts.late), ("failed", counts.failed), ("skipped", counts.skipped),
+        ]
+        return "external cache: "
+            + words.enumerated().filter { $0.offset < 2 || $0.element.1 > 0 }
+            .map { "\($0.element.1) \($0.element.0)" }.joined(separator: ", ")
     }
 
     private static func speed(_ bytes: Int64) -> String { "\(ProgressLine.size(bytes))/s" }

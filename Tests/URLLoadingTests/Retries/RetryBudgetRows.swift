@@ -182,6 +182,54 @@ struct RetryBudgetRows {
         }
     }
 
+    @Test(
+        "during an outage at most a fifth of the requests are retried, and after it retries happen as they did before")
+    func recovery() async throws {
+        try await withHTTPTestServer { origin in
+            let isDown = Held(true)
+            let seen = Held(Set<String>())
+            origin.route("/*") { request in
+                // When the outage is over, every tenth load still fails once.
+                let isFirst = seen.withLock { $0.insert(request.path).inserted }
+                let fails = isDown.withLock { $0 } || isFirst && request.path.hasSuffix("7")
+                return fails ? .status(.serviceUnavailable) : .ok("x")
+            }
+            let statistics = LoadStatistics()
+            let rig = RetryRows.Rig({ $0.backoff = .constant(.zero) }) { $0.observers = [statistics] }
+            /// Runs loads of a second at once; returns how many succeeded.
+            func second(_ number: Int, loads: Int) async throws -> Int {
+                defer { rig.clock.advance(by: .seconds(1)) }
+                return try await withThrowingTaskGroup(of: Bool.self) { group in
+                    for load in 0..<loads {
+                        group.addTask {
+                            let (_, response) = try await rig.session.data(from: origin.url("/\(number)/\(load)"))
+                            return response.status == .ok
+                        }
+                    }
+                    return try await group.reduce(0) { $0 + ($1 ? 1 : 0) }
+                }
+            }
+            let (seconds, loads) = (20, 100)
+            for number in 0..<seconds {
+                let succeeded = try await second(number, loads: loads)
+                #expect(succeeded == 0)
+            }
+            let minimum = 10 * seconds
+            #expect(origin.requests.count <= seconds * loads * 12 / 10 + minimum)
+            #expect(origin.requests.count > seconds * loads)
+            isDown.withLock { $0 = false }
+            var refused = statistics.snapshot.refusedRetries
+            for number in seconds..<seconds + 15 {
+                let succeeded = try await second(number, loads: loads)
+                // The retries of the outage leave the window second by second.
+                if number >= seconds + 10 { #expect(succeeded == loads) } else { #expect(succeeded >= loads * 9 / 10) }
+                if number == seconds + 9 { refused = statistics.snapshot.refusedRetries }
+            }
+            #expect(statistics.snapshot.refusedRetries == refused)
+            rig.session.invalidateAndCancel()
+        }
+    }
+
     @Test("without a budget each load has its policy") func none() async throws {
         try await withHTTPTestServer { origin in
             RetryRows.serve(origin, [.serviceUnavailable])

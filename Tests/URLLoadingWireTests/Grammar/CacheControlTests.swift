@@ -49,6 +49,15 @@ import Testing
         #expect(control("xmax-age=60, max-agex=60").maxAge == nil)
     }
 
+    @Test("a shared cache has the lifetime of s-maxage, and validates what is stale (RFC 9111 §5.2.2.8, §5.2.2.10)")
+    func shared() {
+        let shared = control("max-age=1, S-MaxAge=\"60\"").inSharedCache
+        #expect(shared.maxAge == 60 && shared.flags == [.mustRevalidate])
+        #expect(control("s-maxage=x").sharedMaxAge == 0 && control("s-maxage=1, s-maxage=2").sharedMaxAge == 1)
+        #expect(control("max-age=1, proxy-revalidate").inSharedCache.flags == [.proxyRevalidate, .mustRevalidate])
+        #expect(control("max-age=1, public").inSharedCache == control("max-age=1, public"))
+    }
+
     @Test("no-cache may be limited to some fields (RFC 9111 §5.2.2.4)")
     func qualified() {
         let some = control("no-cache=\"Set-Cookie, X-A\", max-age=5")

@@ -27,7 +27,7 @@ extension CacheFetch {
             case .follower(let shared)?:
                 guard let outcome = await shared.outcome(for: load) else { throw stopped }
                 if case .unstorable = outcome { return try await fetch(plan, nil) }
-                plan = self.plan(try await variants())
+                plan = self.plan(try await variants(again: true))
                 switch plan {
                 case .network, .validate, .complete: if case .stored = outcome { return try await fetch(plan, nil) }
                 case .stored, .storedAndRefresh, .refused: return try await act(plan)
@@ -59,7 +59,7 @@ extension CacheFetch {
         let refresh = LoadContext(load.core, asked.request, decisions, consumer: consumer)
         refresh.handle.startClock()
         guard load.core.registry.enter(refresh.handle) else { return cache.endRefresh(key) }
-        Task(executorPreference: LoopPreference.current, priority: .utility) { [cache, key, asked] in
+        Task(executorPreference: LoopPreference.current, priority: .utility) { [cache = cache.whole, key, asked] in
             await Self.refresh(asked, for: refresh, cache)
             cache.endRefresh(key)
         }

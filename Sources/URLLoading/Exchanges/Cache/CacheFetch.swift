@@ -27,10 +27,8 @@ struct CacheFetch: Sendable {
     {
         // A stored response cannot open a WebSocket, and the answer that opens one is never stored.
         if hop.purpose.skipsCache { return try await HTTPHandler.exchange(hop, for: load) }
-        if let foreign = cache.foreign {
-            return try await answer(hop, for: load, try await cache.asked(for: hop, load, foreign))
-        }
         let cacheFetch = try CacheFetch(hop, load, cache)
+        let cache = cacheFetch.cache
         // Requests that a cache cannot answer skip the lookup.
         if hop.request.method != .get || hop.request.body != nil { return try await cacheFetch.other() }
         guard let variants = cache.storage.variantsNow(cacheFetch.key) else { return try await cacheFetch.lookUp() }
@@ -54,8 +52,8 @@ struct CacheFetch: Sendable {
         case .success(let destination): key = destination.cacheKey
         case .failure(let violation): throw LoadError(violation, .preparing).at(hop.request.url)
         }
-        (self.hop, self.load, self.cache) = (hop, load, cache)
         query = CacheQuery(hop, load)
+        (self.hop, self.load, self.cache) = (hop, load, cache.cache(for: query, load))
     }
 
     func plan(_ variants: [StoredResponse]) -> CachePlan {
@@ -71,7 +69,9 @@ struct CacheFetch: Sendable {
         try await act(plan(try await variants()))
     }
 
-    func variants() async throws(LoadError) -> [StoredResponse] {
+    /// - Parameter again: another load may have stored a response since the last look-up.
+    func variants(again: Bool = false) async throws(LoadError) -> [StoredResponse] {
+        if let asked = cache.asked { return try await asked.find(key, again: again) }
         if let now = cache.storage.variantsNow(key) { return now }
         let found = await BlockingThreads.files.call(load.handle) { [storage = cache.storage, key] in
             storage.variants(key)
@@ -194,9 +194,13 @@ struct CacheFetch: Sendable {
         let facts = StoringPlan.Facts(
             requestTime: exchange.requestTime, responseTime: cache.now(), isDecoded: exchange.isDecoding,
             provenance: provenance)
-        guard let stored = StoringPlan.make(query, key, head, facts) else {
+        guard var stored = StoringPlan.make(query, key, head, facts) else {
             if StoringPlan.endsUse(head, for: query) { forget() }
             return nil
+        }
+        if let asked = cache.asked {
+            guard let admitted = asked.admitted(stored, head) else { return nil }
+            stored = admitted
         }
         var length = exchange.expectedLength
         if case .beginning(_, let whole) = stored.extent { length = whole }
@@ -222,9 +226,10 @@ struct CacheFetch: Sendable {
     ) -> any Exchange {
         let response = exchange.response
         guard let policy = response.storagePolicy, policy != .notAllowed, exchange.redirect == nil,
-            let head = exchange.head, head.status.kind != .redirection, let cache = load.core.cache,
-            let cacheFetch = try? CacheFetch(hop, load, cache)
+            let head = exchange.head, head.status.kind != .redirection, let whole = load.core.cache,
+            let cacheFetch = try? CacheFetch(hop, load, whole)
         else { return exchange }
+        let cache = cacheFetch.cache
         let now = cache.now()
         let given = gathered.marks
         var marks = given
@@ -233,6 +238,10 @@ struct CacheFetch: Sendable {
         guard var stored = StoringPlan.make(cacheFetch.query, cacheFetch.key, head, facts), stored.isWhole,
             stored.addOwner(marks)
         else { return exchange }
+        if let asked = cache.asked {
+            guard let admitted = asked.admitted(stored, head) else { return exchange }
+            stored = admitted
+        }
         if policy == .allowedInMemoryOnly { stored.isMemoryOnly = true }
         let decision = load.cacheDecision
         let writer = decision == nil ? cache.storage.write(stored, length: exchange.expectedLength) : nil

@@ -7,42 +7,54 @@ import Synchronization
 import URLLoadingIO
 import URLLoadingWire
 
-extension SessionCache {
-    /// Returns a session cache that contains the foreign cache's answer to this request.
-    @inline(never)
-    func asked(for hop: Hop, _ load: LoadContext, _ foreign: any ForeignCache) async throws(LoadError) -> SessionCache {
-        var request = hop.request
-        request.body = nil
-        let policy = request.cachePolicy ?? load.core.requestDefaults.cachePolicy
-        guard [.get, .head].contains(request.method), ![.reload, .reloadIgnoringCaches].contains(policy) else {
-            return SessionCache(of: self, ForeignStorage(foreign, request, nil, storage.removals))
-        }
-        request.method = .get
-        let limit = load.handle.idleLimit == .max ? nil : Duration.nanoseconds(load.handle.idleLimit)
-        let ending = await CallbackOutcome.run(load.handle, timeout: limit, onLoop: true) { [request] in
-            await foreign.cachedResponse(for: request)
-        }
-        switch ending {
-        case .answered(let entry):
-            return SessionCache(of: self, ForeignStorage(foreign, request, entry, storage.removals))
-        case .late: return SessionCache(of: self, ForeignStorage(foreign, request, nil, storage.removals))
-        case .stopped: throw LoadError(load.stopReason ?? .cancelled, phase: .preparing).at(request.url)
-        }
-    }
-}
-
-/// The answer of a foreign cache to one request. Bodies are not streamed into it: the cache decision stores them.
-final class ForeignStorage: CacheStorage {
+/// Bodies are not streamed into a foreign cache: the cache decision stores them.
+final class ForeignStorage: AskedStorage {
     private let foreign: any ForeignCache
     private let request: Request
-    private let entry: CachedResponse?
-    private let stored: StoredResponse?
+    private let policy: Request.CachePolicy
+    private let handle: LoadHandle
     /// The removals of all loads of the session.
     let removals: CacheRemovals
 
-    init(_ foreign: any ForeignCache, _ request: Request, _ entry: CachedResponse?, _ removals: CacheRemovals) {
-        (self.foreign, self.request, self.entry, self.removals) = (foreign, request, entry, removals)
-        stored = entry.flatMap { Self.stored($0, request) }
+    private struct Answer: Sendable {
+        var entry: CachedResponse?
+        var stored: StoredResponse?
+    }
+    /// The answer of the foreign cache; `nil` before it was asked.
+    private let answer = Lock<Answer?>(nil)
+
+    init(_ foreign: any ForeignCache, _ query: CacheQuery, _ handle: LoadHandle, _ removals: CacheRemovals) {
+        (self.foreign, self.handle, self.removals, policy) = (foreign, handle, removals, query.policy)
+        var request = query.request
+        request.body = nil
+        self.request = request
+    }
+
+    // MARK: Looking up
+
+    func find(_ key: CacheKey, again: Bool) async throws(LoadError) -> [StoredResponse] {
+        if answer.withLock({ $0 == nil }) {
+            let answer = try await ask()
+            self.answer.withLock { $0 = answer }
+        }
+        return variants(key)
+    }
+
+    private func ask() async throws(LoadError) -> Answer {
+        guard [.get, .head].contains(request.method), ![.reload, .reloadIgnoringCaches].contains(policy) else {
+            return Answer()
+        }
+        var asked = request
+        asked.method = .get
+        let limit = handle.idleLimit == .max ? nil : Duration.nanoseconds(handle.idleLimit)
+        let ending = await CallbackOutcome.run(handle, timeout: limit, onLoop: true) { [foreign, asked] in
+            await foreign.cachedResponse(for: asked)
+        }
+        switch ending {
+        case .answered(let entry): return Answer(entry: entry, stored: entry.flatMap { Self.stored($0, asked) })
+        case .late: return Answer()
+        case .stopped: throw LoadError(handle.stopReason ?? .cancelled, phase: .preparing).at(request.url)
+        }
     }
 
     private static func stored(_ entry: CachedResponse, _ request: Request) -> StoredResponse? {
@@ -58,10 +70,20 @@ final class ForeignStorage: CacheStorage {
         return stored
     }
 
-    func variantsNow(_ key: CacheKey) -> [StoredResponse]? { variants(key) }
-    func variants(_ key: CacheKey) -> [StoredResponse] { stored.map { $0.key == key ? [$0] : [] } ?? [] }
+    private var entry: CachedResponse? { answer.withLock { $0?.entry } }
+
+    func variantsNow(_ key: CacheKey) -> [StoredResponse]? {
+        answer.withLock { answer in
+            answer.map { answer in answer.stored.map { $0.key == key ? [$0] : [] } ?? [] }
+        }
+    }
+    func variants(_ key: CacheKey) -> [StoredResponse] { variantsNow(key) ?? [] }
     func body(_ response: StoredResponse) -> (any StoredBody)? { entry.map { MemoryBody(Array($0.data)) } }
     func bodyNow(_ response: StoredResponse) -> (any StoredBody)? { body(response) }
+
+    // MARK: Storing
+
+    func admitted(_ response: StoredResponse, _ head: HTTPHead) -> StoredResponse? { response }
     func write(_ response: StoredResponse, length: Int64?) -> (any CacheWriting)? { nil }
     func append(to response: StoredResponse) -> (any CacheWriting)? { nil }
 
@@ -76,6 +98,8 @@ final class ForeignStorage: CacheStorage {
         updated.storagePolicy = entry.storagePolicy
         foreign.store(updated, for: request)
     }
+
+    // MARK: Removing
 
     func remove(_ response: StoredResponse) { remove(response.key) }
 

@@ -31,47 +31,79 @@ final class SessionCache: Sendable {
     /// True if the cache belongs to the session and is emptied with it.
     private let isOwn: Bool
 
-    /// Asked at each load, in place of a storage.
-    let foreign: (any ForeignCache)?
+    /// Makes the storage of each load, for a cache outside the library, in place of `storage`.
+    let outside: (@Sendable (CacheQuery, LoadContext) -> any AskedStorage)?
+    /// The storage of one load; `nil` for a cache of the library's, and in the session cache that all loads share.
+    let asked: (any AskedStorage)?
+    /// The session cache that all loads share, for that of one load.
+    private let session: SessionCache?
+    /// The external cache; `nil` without one.
+    let external: ExternalStore?
 
     static func make(_ configuration: Configuration) -> SessionCache? {
         if let foreign = configuration.foreignCache { return SessionCache(foreign, configuration) }
+        if let external = configuration.caching.external { return SessionCache(external, configuration) }
         if let cache = configuration.caching.store { return SessionCache(cache, isOwn: false, configuration) }
         guard configuration.isEphemeral, configuration.caching.usesMemoryStore else { return nil }
         return SessionCache(ResponseCache(), isOwn: true, configuration)
     }
 
     private init(_ foreign: any ForeignCache, _ configuration: Configuration) {
-        storage = ForeignStorage(foreign, Request(url: URL(filePath: "/")), nil, CacheRemovals())
-        currentChecks = Lock(TrustChecks(mark: CacheOwner.trust(configuration)))
+        let nothing = MemoryStorage(capacity: 0)
+        storage = nothing
+        currentChecks = Lock(TrustChecks(configuration))
         maximumEntrySize = foreign.largestEntry
-        (isOwn, coalescesIdenticalRequests, clock, self.foreign) = (false, false, configuration.wallClock, foreign)
+        (isOwn, coalescesIdenticalRequests, clock) = (false, false, configuration.wallClock)
+        outside = { [removals = nothing.removals] in ForeignStorage(foreign, $0, $1.handle, removals) }
+        (asked, session, external) = (nil, nil, nil)
     }
 
-    /// Copies another session cache, with the answer of its foreign cache to one request.
-    init(of other: SessionCache, _ storage: ForeignStorage) {
-        self.storage = storage
-        (maximumEntrySize, isOwn, coalescesIdenticalRequests) = (other.maximumEntrySize, false, false)
-        currentChecks = Lock(other.checks)
-        (clock, foreign) = (other.clock, nil)
+    private init(_ settings: ExternalCache, _ configuration: Configuration) {
+        let nothing = MemoryStorage(capacity: 0)
+        let external = ExternalStore(settings, nothing.removals)
+        storage = nothing
+        currentChecks = Lock(TrustChecks(configuration))
+        maximumEntrySize = settings.maximumEntrySize
+        (isOwn, clock, self.external) = (false, configuration.wallClock, external)
+        coalescesIdenticalRequests = configuration.caching.coalescesIdenticalRequests
+        outside = { ExternalStorage(external, $0, ExternalStore.Work(handle: $1.handle, registry: $1.core.registry)) }
+        (asked, session) = (nil, nil)
     }
+
+    /// The session cache of one load, with the storage of that load.
+    private init(_ session: SessionCache, _ asked: any AskedStorage) {
+        (storage, self.asked, self.session) = (asked, asked, session)
+        (maximumEntrySize, isOwn, clock) = (session.maximumEntrySize, false, session.clock)
+        coalescesIdenticalRequests = session.coalescesIdenticalRequests
+        currentChecks = Lock(session.checks)
+        (outside, external) = (nil, session.external)
+    }
+
+    /// Returns the session cache for one load.
+    func cache(for query: CacheQuery, _ load: LoadContext) -> SessionCache {
+        guard let outside else { return self }
+        return SessionCache(self, outside(query, load))
+    }
+
+    /// The session cache that all loads share.
+    var whole: SessionCache { session ?? self }
 
     private init(_ cache: ResponseCache, isOwn: Bool, _ configuration: Configuration) {
         storage = cache.storage
-        foreign = nil
+        (outside, asked, session, external) = (nil, nil, nil, nil)
         // The limit of `ResponseCache`: one entry must not evict all others.
         let capacity = max(Int64(cache.memoryCapacity), cache.directory == nil ? 0 : cache.diskCapacity)
         maximumEntrySize = Int(clamping: min(capacity, cache.maximumEntrySize ?? max(capacity / 20, 64 << 10)))
         self.isOwn = isOwn
         coalescesIdenticalRequests = configuration.caching.coalescesIdenticalRequests
         clock = configuration.wallClock
-        currentChecks = Lock(TrustChecks(mark: CacheOwner.trust(configuration)))
+        currentChecks = Lock(TrustChecks(configuration))
     }
 
     /// Gives the cache the TLS checks of a new configuration, unless it has newer ones. Later loads then get from the
     /// cache only responses that were stored under the same checks, and their own responses are stored under these.
     func renew(_ configuration: Configuration, _ number: Int) {
-        let renewed = TrustChecks(mark: CacheOwner.trust(configuration), number: number)
+        let renewed = TrustChecks(configuration, number: number)
         currentChecks.withLock { if $0.number < number { $0 = renewed } }
     }
 
@@ -107,8 +139,8 @@ final class SessionCache: Sendable {
     // MARK: Refreshes (RFC 5861 §3)
 
     /// Returns false if a refresh of the key is already running.
-    func beginRefresh(_ key: CacheKey) -> Bool { refreshing.withLock { $0.insert(key).inserted } }
-    func endRefresh(_ key: CacheKey) { refreshing.withLock { _ = $0.remove(key) } }
+    func beginRefresh(_ key: CacheKey) -> Bool { whole.refreshing.withLock { $0.insert(key).inserted } }
+    func endRefresh(_ key: CacheKey) { whole.refreshing.withLock { _ = $0.remove(key) } }
 
     // MARK: Shared fetches
 
@@ -119,7 +151,8 @@ final class SessionCache: Sendable {
     }
 
     func enter(_ question: SharedFetch.Question, mayLead: Bool) -> Place? {
-        fetches.withLock { fetches in
+        if let session { return session.enter(question, mayLead: mayLead) }
+        return fetches.withLock { fetches in
             if let going = fetches[question] { return .follower(going) }
             guard mayLead else { return nil }
             let fetch = SharedFetch(self, question)
@@ -197,6 +230,15 @@ final class SharedFetch: Sendable {
         } forget: { slot in
             state.withLock { state in state.waiting.removeAll { $0 === slot } }
         }
+    }
+}
+
+extension TrustChecks {
+    convenience init(_ configuration: Configuration, number: Int = 0) {
+        let tls = configuration.tls
+        self.init(
+            mark: CacheOwner.trust(configuration), number: number,
+            areWeakened: tls.unsafelySkipsVerification || !tls.unsafeConcessions.isEmpty)
     }
 }
 

@@ -10,7 +10,9 @@ extension LoadContext {
     /// Removes the stored response to a request, whose body is not the expected one.
     func forgetStored(_ request: Request) {
         guard let cache = core.cache, case .success(let destination) = request.destination else { return }
-        cache.storage.remove(destination.cacheKey)
+        var query = CacheQuery(request)
+        query.checks = cache.checks
+        cache.cache(for: query, self).storage.remove(destination.cacheKey)
     }
 }
 

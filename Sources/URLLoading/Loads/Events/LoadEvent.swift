@@ -46,7 +46,7 @@ public enum LoadEvent: Sendable {
     /// download counts from the beginning of the file.
     case received(TransferProgress)
     /// The response is completely stored in the cache, and may be reused or revalidated. Not emitted for a response
-    /// that was stored before.
+    /// that was stored before. A ``ResponseStore`` was given it, and may be storing it still.
     case stored
     /// The response may be stored, but the cache cannot store it: ``ResponseCache/problem`` says so from now on, unless
     /// it named another problem already.

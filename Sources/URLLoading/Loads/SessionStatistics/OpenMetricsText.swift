@@ -29,6 +29,11 @@ package struct OpenMetricsText: Sendable {
         counter(
             "tolerated_violations", nil, "Responses that broke a rule of HTTP and were read, by the rule.",
             snapshot.total.tolerated.sorted { $0.key < $1.key }.map { ([("rule", $0.key)], Int64($0.value)) })
+        if let external = snapshot.external {
+            counter("external_cache_lookups", nil, "Look-ups in the external cache.", external.lookUps)
+            counter("external_cache_changes", nil, "What was to be stored there or removed.", external.changes)
+            counter("external_cache_faults", nil, "Calls without an answer, and damaged records.", external.faults)
+        }
         gauge("hidden_hosts", "Hosts that the others leave out.", [([], Int64(snapshot.hiddenHosts))])
         text += "# EOF\n"
     }
@@ -78,5 +83,21 @@ package struct OpenMetricsText: Sendable {
             default: text.append(character)
             }
         }
+    }
+}
+
+extension StoreCounts {
+    fileprivate typealias Samples = [(labels: [(name: String, value: String)], value: Int64)]
+
+    fileprivate var lookUps: Samples { Self.samples("result", [("found", found), ("missing", missing)]) }
+    fileprivate var changes: Samples {
+        Self.samples("kind", [("stored", stored), ("removed", removed), ("too_large", left)])
+    }
+    fileprivate var faults: Samples {
+        Self.samples("kind", [("damaged", damaged), ("failed", failed), ("late", late), ("skipped", skipped)])
+    }
+
+    private static func samples(_ label: String, _ values: [(String, Int)]) -> Samples {
+        values.map { ([(label, $0.0)], Int64($0.1)) }
     }
 }

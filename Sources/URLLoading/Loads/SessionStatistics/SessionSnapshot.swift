@@ -60,6 +60,8 @@ package struct SessionSnapshot: Codable, Sendable, Equatable {
     package var hosts: [Host] = []
     /// Hosts that ``hosts`` leaves out.
     package var hiddenHosts = 0
+    /// What an external cache has done; absent without one.
+    package var external: StoreCounts?
 
     package init(process: Int32, moment: Int64, loads: Int) {
         (self.process, self.moment, self.loads) = (process, moment, loads)

@@ -51,8 +51,12 @@ final class TrustChecks: Sendable {
     /// The number of the settings (`SecureContext`): what came over a connection with another one is not stored under
     /// this mark.
     let number: Int
+    /// Whether servers pass that would not without a setting whose name says that it is unsafe.
+    let areWeakened: Bool
 
-    init(mark: String?, number: Int = 0) { (self.mark, self.number) = (mark, number) }
+    init(mark: String?, number: Int, areWeakened: Bool) {
+        (self.mark, self.number, self.areWeakened) = (mark, number, areWeakened)
+    }
 }
 
 extension CacheQuery {

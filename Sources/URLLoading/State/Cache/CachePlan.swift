@@ -26,14 +26,7 @@ enum CachePlan: Sendable {
         let isOffline = query.policy == .onlyIfCached || control.flags.contains(.onlyIfCached)
         func without(_ reason: CacheReason) -> CachePlan { isOffline ? .refused(reason) : .network(reason) }
 
-        switch query.policy {
-        case .reload, .reloadIgnoringCaches: return without(.policy(query.policy))
-        case .useProtocol, .revalidate, .cacheElseLoad, .onlyIfCached: break
-        }
-        guard query.request.method == .get || query.isHead, query.request.body == nil else { return without(.method) }
-        if query.isConditional { return without(.conditional) }
-        // §5.2.1.5 only forbids storing; a request with no-store is not answered from the cache either.
-        if control.flags.contains(.noStore) { return without(.request("no-store")) }
+        if let reason = reasonWithoutLookUp(query, control) { return without(reason) }
         let found: StoredResponse
         switch select(query, variants) {
         case .failure(let reason): return without(reason.why)
@@ -45,6 +38,18 @@ enum CachePlan: Sendable {
                 ? .stored(found, .policy(query.policy)) : isOffline ? .refused(.beginning) : completion(of: found)
         }
         return evaluate(found, query, control, now: now, isOffline: isOffline)
+    }
+
+    /// Returns why no stored response can answer a request, whatever is stored; `nil` without such a reason.
+    static func reasonWithoutLookUp(_ query: CacheQuery, _ control: CacheControl) -> CacheReason? {
+        switch query.policy {
+        case .reload, .reloadIgnoringCaches: return .policy(query.policy)
+        case .useProtocol, .revalidate, .cacheElseLoad, .onlyIfCached: break
+        }
+        guard query.request.method == .get || query.isHead, query.request.body == nil else { return .method }
+        if query.isConditional { return .conditional }
+        // §5.2.1.5 only forbids storing; a request with no-store is not answered from the cache either.
+        return control.flags.contains(.noStore) ? .request("no-store") : nil
     }
 
     struct NoVariant: Error {

@@ -23,6 +23,10 @@ extension Configuration {
         /// (``Session/data(for:decisions:)``, downloads), and only if a stored response may answer. If the response
         /// turns out not to be storable, each load fetches it.
         public var coalescesIdenticalRequests = false
+        /// A cache outside the library, in Redis or a database for example; `nil`, the default, for none. It takes the
+        /// place of ``store``: the session then stores nothing of its own. The transfers of a background session are
+        /// not cached, and ignore it as they ignore ``store``.
+        public var external: ExternalCache?
 
         /// Creates the default settings.
         public init() {}

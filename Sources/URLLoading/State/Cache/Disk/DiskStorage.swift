@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// In this folder: the storage on disk: rows of SQLite and files (18 files: lane, state, tables, bodies)
+// In this folder: the storage on disk: rows of SQLite and files (19 files: lane, state, tables, bodies)
 
 // Stores responses on disk: heads in rows of an SQLite database, bodies in files that a row refers to: a large body in
 // one of its own, small ones together in packs. docs/internals/cache-store.md shows the layout, and the state after each kind of crash.
