@@ -107,6 +107,8 @@ extension Configuration {
     init(_ values: URLSessionConfiguration.Values) {
         self = values.isEphemeral ? .ephemeral : .default
         caching.usesMemoryStore = false
+        // Apple's cache has what was loaded without these fields, for requests such as `returnCacheDataElseLoad`.
+        caching.storesForAnyAge = true
         loadsOnLoop = true
         caching.store = values.cache?.isPlain == true ? values.cache?.core : nil
         if !values.protocolClasses.isEmpty {

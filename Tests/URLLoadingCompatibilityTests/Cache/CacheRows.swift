@@ -67,6 +67,18 @@ struct CacheRows {
         }
     }
 
+    @Test("what was loaded without a lifetime and a validator is there for a request that accepts any age")
+    func anyAge() async throws {
+        try await withHTTPTestServer { origin in
+            origin.route("/") { _ in .ok("plain") }
+            let session = URLSession(configuration: .ephemeral)
+            _ = await session.result(request(origin.url()))
+            let kept = await session.result(request(origin.url(), .returnCacheDataDontLoad))
+            #expect(text(kept) == "plain" && origin.requests.count == 1)
+            session.invalidateAndCancel()
+        }
+    }
+
     @Test("sessions without a cache store nothing; sessions of one configuration share its cache")
     func configured() async throws {
         try await withHTTPTestServer { origin in

@@ -183,6 +183,16 @@ struct CacheRows {
         }
     }
 
+    @Test("a session may store what only loads of any age can use")
+    func storedForAnyAge() async throws {
+        try await withCacheRig({ $0.caching.storesForAnyAge = true }) { rig in
+            rig.origin.route("/") { _ in .ok("a") }
+            for count in 1...2 { try await rig.expect("/", "200 a -", requests: count) }
+            try await rig.expect("/", "200 a 0", requests: 2) { $0.cachePolicy = .onlyIfCached }
+            try await rig.expect("/", "200 a 0", requests: 2) { $0.cachePolicy = .cacheElseLoad }
+        }
+    }
+
     @Test("a response that is not stored because nothing could use it ends the use of the one before it")
     func unusable() async throws {
         try await withCacheRig { rig in

@@ -13,8 +13,7 @@ extension CacheQuery {
             hop.request, isForeign: hop.isForeign, policy: hop.request.cachePolicy ?? core.requestDefaults.cachePolicy,
             core.defaultFields, configured: hop.isForeign ? nil : core.configuration.headers, load)
         checks = core.cache?.checks
-        let usual = core.requestDefaults.cachePolicy
-        sessionAcceptsAnyAge = usual == .cacheElseLoad || usual == .onlyIfCached
+        sessionAcceptsAnyAge = core.requestDefaults.storesForAnyAge
         if load.handshakeDecision != nil, policy != .onlyIfCached, !control.flags.contains(.onlyIfCached) {
             acceptedCertificates = Self.acceptedCertificates(hop, load)
         }

@@ -176,6 +176,9 @@ public struct Request: Sendable {
         /// Reuses a stored response whatever its age, or throws ``LoadError/Reason/notInCache``; causes no network
         /// traffic.
         case onlyIfCached
+
+        /// Whether a stored response answers however old it is.
+        var acceptsAnyAge: Bool { self == .cacheElseLoad || self == .onlyIfCached }
     }
 
     // MARK: Storage

@@ -33,7 +33,7 @@ enum CachePlan: Sendable {
         case .success(let stored): found = stored
         }
         if let reason = unusableReason(found, query) { return without(reason) }
-        if query.policy == .cacheElseLoad || query.policy == .onlyIfCached {
+        if query.policy.acceptsAnyAge {
             return found.isWhole
                 ? .stored(found, .policy(query.policy)) : isOffline ? .refused(.beginning) : completion(of: found)
         }

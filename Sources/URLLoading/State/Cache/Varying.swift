@@ -84,7 +84,7 @@ struct CacheQuery: Sendable {
     let isPartial: Bool
     private let defaults: DefaultFields?
     private let isForeign: Bool
-    /// The policy of the session accepts a response of any age.
+    /// The session accepts responses of any age, or stores them for loads that do.
     var sessionAcceptsAnyAge = false
     /// `nil` for a lookup without a session.
     let user: (any CacheUser)?

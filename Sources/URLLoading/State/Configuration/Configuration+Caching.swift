@@ -18,6 +18,11 @@ extension Configuration {
         public var usesMemoryStore = true
         /// The cache policy of requests that have none of their own.
         public var policy = Request.CachePolicy.useProtocol
+        /// Whether a response is stored that has neither a lifetime (`max-age`, `Expires`, `Last-Modified`) nor a
+        /// validator (`ETag`, `Last-Modified`); false by default, because only a load that accepts any age can use it,
+        /// and such a load stores it itself. Set it where a program loads as usual while there is a network, and with
+        /// ``Request/CachePolicy/cacheElseLoad`` or ``Request/CachePolicy/onlyIfCached`` while there is none.
+        public var storesForAnyAge = false
         /// Whether simultaneous loads of the same URL share one fetch: later ones wait until the first has stored its
         /// response; false by default. Only a body that the library reads to its end is shared
         /// (``Session/data(for:decisions:)``, downloads), and only if a stored response may answer. If the response

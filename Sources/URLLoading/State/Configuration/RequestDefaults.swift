@@ -16,6 +16,8 @@ final class RequestDefaults: Sendable {
     let waitsForConnectivity: Bool
     let trafficClass: TrafficClass
     let cachePolicy: Request.CachePolicy
+    /// Whether a response is stored that is never fresh and cannot be validated.
+    let storesForAnyAge: Bool
     let hasRetryPolicy: Bool
     /// True for a session whose transfers are carried out by the agent.
     let isBackground: Bool
@@ -31,6 +33,7 @@ final class RequestDefaults: Sendable {
         waitsForConnectivity = configuration.networks.waitsForConnectivity
         trafficClass = configuration.networks.trafficClass
         cachePolicy = configuration.caching.policy
+        storesForAnyAge = configuration.caching.storesForAnyAge || cachePolicy.acceptsAnyAge
         hasRetryPolicy = configuration.retries.policy != nil
         isBackground = configuration.background != nil
     }
