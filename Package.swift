@@ -67,6 +67,7 @@ let package = Package(
             name: "URLLoadingIO",
             dependencies: [
                 "URLLoadingPlatform", "URLLoadingCSystem", "URLLoadingCExit", "URLLoadingCOpenSSL", "URLLoadingCSQLite",
+                "URLLoadingCZlib",
             ],
             swiftSettings: strict),
 

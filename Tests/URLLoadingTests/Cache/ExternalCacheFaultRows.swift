@@ -120,7 +120,13 @@ struct ExternalCacheFaultRows {
             rig.origin.route("/") { _ in .ok("a", headers: [.cacheControl: "max-age=60"]) }
             _ = try await rig.get()
             try await rig.settled()
-            try await rig.beside(silent, { $0.use(clock) }) { other in
+            try await rig.beside(
+                silent,
+                {
+                    $0.use(clock)
+                    $0.caching.external?.timeout = .milliseconds(250)
+                }
+            ) { other in
                 async let loaded = other.get()
                 try await asked.wait()
                 try await clock.advance(by: .milliseconds(50)) { clock.elapsed >= .milliseconds(300) }
@@ -202,8 +208,7 @@ struct ExternalCacheFaultRows {
         try await withHTTPTestServer { origin in
             origin.route("/") { _ in .ok("a", headers: [.cacheControl: "max-age=60"]) }
             var configuration = Configuration.ephemeral
-            configuration.caching.external = ExternalCache(store)
-            configuration.caching.external?.timeout = .seconds(60)
+            configuration.caching.external = patient(store)
             try await withSession(configuration) { try await $0.expect(origin.url(), "a") }
             #expect(store.values.count == 1)
         }

@@ -112,7 +112,7 @@ struct ExternalCacheOwnerRows {
             tls.clientRootsPEM = authority.pem
             tls.requiresClientCertificate = false
         }) { rig in
-            rig.origin.route("/*") {
+            rig.origin.route("/who") {
                 .ok($0.tls?.clientSubject ?? "anonymous", headers: [.cacheControl: "public, max-age=600"])
             }
             let store = TestStore()
@@ -124,12 +124,12 @@ struct ExternalCacheOwnerRows {
             }
             func with(_ base: Configuration, _ change: (inout Configuration) -> Void = { _ in }) -> Configuration {
                 var configuration = base
-                configuration.caching.external = ExternalCache(store)
+                configuration.caching.external = patient(store)
                 change(&configuration)
                 return configuration
             }
             try await withSession(with(rig.trusting), decisions: decisions) { session in
-                try await session.expect(rig.origin.url(), "CN=ada")
+                try await session.expect(rig.origin.url("/who"), "CN=ada")
             }
             #expect(store.values.isEmpty)
             let concessions = try Configuration.TLS.UnsafeConcessions("other.test")
@@ -137,26 +137,26 @@ struct ExternalCacheOwnerRows {
                 with(rig.trusting) { $0.tls.unsafelySkipsVerification = true },
                 with(rig.trusting) { $0.tls.unsafeConcessions = [concessions] },
             ] {
-                try await withSession(weakened) { try await $0.expect(rig.origin.url(), "anonymous") }
+                try await withSession(weakened) { try await $0.expect(rig.origin.url("/who"), "anonymous") }
                 #expect(store.values.isEmpty && store.state.value.lookUps == 1)
             }
             try await withSession(with(rig.strict), decisions: rig.accepting) { session in
-                try await session.expect(rig.origin.url(), "anonymous")
+                try await session.expect(rig.origin.url("/who"), "anonymous")
             }
             #expect(store.values.isEmpty)
             // Verified: stored for sessions with the same checks, and unknown to those with others.
             let requests = rig.origin.counts.requests
             for _ in 0..<2 {
-                try await withSession(with(rig.trusting)) { try await $0.expect(rig.origin.url(), "anonymous") }
+                try await withSession(with(rig.trusting)) { try await $0.expect(rig.origin.url("/who"), "anonymous") }
             }
             #expect(store.values.count == 1 && rig.origin.counts.requests == requests + 1)
             try await withSession(with(rig.strict)) { session in
-                await expectFailure(.certificateUntrusted) { try await session.text(rig.origin.url()) }
+                await expectFailure(.certificateUntrusted) { try await session.text(rig.origin.url("/who")) }
             }
             // A session that decides about servers takes nothing of a server that it has not accepted.
             let refusing = rig.decision { _ in .rejectProtectionSpace }
             try await withSession(with(rig.trusting), decisions: refusing) { session in
-                await expectFailure(.certificateRefused) { try await session.text(rig.origin.url()) }
+                await expectFailure(.certificateRefused) { try await session.text(rig.origin.url("/who")) }
             }
         }
     }
@@ -167,7 +167,7 @@ struct ExternalCacheOwnerRows {
             rig.origin.route("/*") { .ok($0.path, headers: Self.minute) }
             let store = TestStore()
             var configuration = rig.trusting
-            configuration.caching.external = ExternalCache(store)
+            configuration.caching.external = patient(store)
             try await withSession(configuration) { session in
                 try await session.expect(rig.origin.url("/a"), "/a")
                 try await store.state.wait { $0.stored == 1 }

@@ -68,7 +68,7 @@ extension CacheRig {
         _ use: nonisolated(nonsending) (CacheRig) async throws -> R
     ) async throws -> R {
         var configuration = Configuration.ephemeral
-        configuration.caching.external = ExternalCache(store)
+        configuration.caching.external = patient(store)
         configuration.wallClock = { [clock] in clock.now }
         configuration.cacheTap = { [plans] plan in plans.withLock { $0.append(plan) } }
         change(&configuration)
@@ -83,6 +83,13 @@ extension CacheRig {
     func settled() async throws { try await session.eventuallyLoads { $0 == 0 } }
 }
 
+/// A busy machine is no slow store.
+func patient(_ store: any ResponseStore) -> ExternalCache {
+    var settings = ExternalCache(store)
+    settings.timeout = .seconds(60)
+    return settings
+}
+
 /// An origin, and a session with an external cache.
 nonisolated(nonsending) func withExternalRig(
     _ store: any ResponseStore, decisions: Decisions? = nil, _ change: (inout Configuration) -> Void = { _ in },
@@ -91,7 +98,7 @@ nonisolated(nonsending) func withExternalRig(
     try await withCacheRig(
         decisions: decisions,
         {
-            $0.caching.external = ExternalCache(store)
+            $0.caching.external = patient(store)
             change(&$0)
         }, use)
 }

@@ -236,7 +236,7 @@ struct ExternalCacheRows {
     func signed() async throws {
         let store = TestStore()
         func keyed(_ key: String?) -> (inout Configuration) -> Void {
-            { $0.caching.external?.signingKey = key.map { Data($0.utf8) } }
+            { $0.caching.external?.signingKey = key.map { Data("\($0), of sixteen bytes".utf8) } }
         }
         try await withExternalRig(store, keyed("one")) { rig in
             rig.origin.route("/") { _ in .ok("a", headers: [.cacheControl: "max-age=60"]) }

@@ -186,9 +186,9 @@ struct ExternalCacheValueTests {
         )
         #expect(isNow == (true, false, false))
         #expect(word(changes.last(Self.key)) == "remove")
-        let first = changes.ended(Self.key, isMade: true)
+        let first = changes.ended(Self.key, isMade: true, now: 7)
         #expect(word(first) == "remove" && word(changes.last(Self.key)) == "remove")
-        let second = changes.ended(Self.key, isMade: true)
+        let second = changes.ended(Self.key, isMade: true, now: 7)
         #expect(word(second) == "none" && changes.isEmpty)
     }
 
@@ -198,16 +198,16 @@ struct ExternalCacheValueTests {
         _ = changes.add(entry("a"), to: Self.key)
         _ = changes.add(.remove, to: Self.key)
         _ = changes.add(entry("b"), to: Self.key)
-        let next = changes.ended(Self.key, isMade: false)
+        let next = changes.ended(Self.key, isMade: false, now: 7)
         #expect(word(next) == "b")
-        let last = changes.ended(Self.key, isMade: false)
+        let last = changes.ended(Self.key, isMade: false, now: 7)
         #expect(word(last) == "none" && word(changes.last(Self.key)) == "remove")
         let repeats = (changes.repeats(Self.key), changes.repeats(Self.key))
         #expect(repeats == (true, false))
-        _ = changes.ended(Self.key, isMade: false)
+        _ = changes.ended(Self.key, isMade: false, now: 7)
         let isNow = changes.add(entry("c"), to: Self.key)
         #expect(isNow)
-        _ = changes.ended(Self.key, isMade: true)
+        _ = changes.ended(Self.key, isMade: true, now: 7)
         #expect(changes.isEmpty)
     }
 
@@ -215,13 +215,14 @@ struct ExternalCacheValueTests {
     func bounded() {
         var changes = StoreChanges()
         _ = changes.add(entry("a"), to: Self.key)
-        _ = changes.ended(Self.key, isMade: false)
+        _ = changes.ended(Self.key, isMade: false, now: 7)
         #expect(changes.isEmpty)
         let keys = (0..<2_000).map { StoreKey(CacheKey(text: "\($0)"), isShared: true, checks: nil) }
         for key in keys {
             _ = changes.add(.remove, to: key)
-            _ = changes.ended(key, isMade: false)
+            _ = changes.ended(key, isMade: false, now: 7)
         }
         #expect(keys.count { changes.last($0) != nil } == StoreChanges.maximumFailed)
+        #expect(changes.forgottenUntil == 7)
     }
 }

@@ -29,16 +29,18 @@ extension CacheFetch {
             exchange.release()
             guard stored.canBeUpdated(by: head) else {
                 // The 304 refers to a representation that is not stored.
-                if !provenance.isRepaired { cache.storage.remove(stored) }
+                if !provenance.isRepaired, mayRemove(provenance.isForced) { cache.storage.remove(stored) }
                 return try await load(hop, shared)
             }
             // The updated response is not kept if only a decision trusts the server, or if the server's certificate
             // differs from that of the stored response. An answer to one owner changes nothing that is stored for other
             // owners, and one with faults changes nothing that is stored.
-            if !isSame, !provenance.isRepaired { cache.storage.remove(stored) }
+            if !isSame, !provenance.isRepaired, mayRemove(provenance.isForced) { cache.storage.remove(stored) }
             let updated = stored.updated(
                 by: head, from: provenance.source, requestTime: exchange.requestTime, responseTime: cache.now())
-            let isKept = isSame && query.isForOwner(of: stored, provenance) && renew(stored, updated)
+            let isKept =
+                isSame && !setsCookiesOutside(head) && query.isForOwner(of: stored, provenance)
+                && renew(stored, updated)
             shared?.settle(isKept ? .stored : .unstorable)
             return serve(
                 updated, body, besides: isKept ? nil : AnswerMarks(provenance, to: query), head.tolerated)
@@ -49,6 +51,14 @@ extension CacheFetch {
         }
         if query.isHead { return headed(exchange, stored) }
         return keep(exchange, removals, shared)
+    }
+
+    /// A server that only a decision trusts removes nothing that others share.
+    private func mayRemove(_ isForced: Bool) -> Bool { !(isForced && cache.asked != nil) }
+
+    /// Whether an answer that sets cookies, and so may be for one user, would change what others share.
+    private func setsCookiesOutside(_ head: HTTPHead) -> Bool {
+        cache.asked != nil && head.headers.contains(.setCookie)
     }
 
     /// Stores the updated head, unless the new fields forbid storing, or the response now varies differently from
@@ -166,7 +176,7 @@ extension CacheFetch {
             && (!stored.headers.contains(.lastModified) || head.headers.contains(.lastModified))
         if !isSame {
             cache.storage.remove(stored)
-        } else if query.isForOwner(of: stored, exchange.provenance) {
+        } else if !setsCookiesOutside(head), query.isForOwner(of: stored, exchange.provenance) {
             _ = renew(
                 stored,
                 stored.updated(
@@ -179,7 +189,7 @@ extension CacheFetch {
     private func forward() async throws(LoadError) -> any Exchange {
         if case .refused(let reason) = plan([]) { throw .notInCache(hop.request, "\(reason)") }
         let exchange = try await HTTPHandler.exchange(hop, for: load)
-        if let head = exchange.head {
+        if let head = exchange.head, mayRemove(exchange.isForced) {
             for key in StoringPlan.invalidated(hop.request, head, host: query.host) { cache.storage.remove(key) }
         }
         return exchange

@@ -186,7 +186,7 @@ struct CacheFetch: Sendable {
         guard let head = exchange.head, removals == cache.storage.removals.count(key) else { return nil }
         guard StoringPlan.isUsable(head, for: query) || load.cacheDecision != nil else {
             // A head with faults may lack a field that could not be read.
-            if head.tolerated.isEmpty, !exchange.isForced, StoringPlan.endsUse(head, for: query) { forget() }
+            if head.tolerated.isEmpty, !exchange.isForced, StoringPlan.endsUse(head, for: query) { forget(after: head) }
             return nil
         }
         let provenance = exchange.provenance
@@ -195,11 +195,11 @@ struct CacheFetch: Sendable {
             requestTime: exchange.requestTime, responseTime: cache.now(), isDecoded: exchange.isDecoding,
             provenance: provenance)
         guard var stored = StoringPlan.make(query, key, head, facts) else {
-            if StoringPlan.endsUse(head, for: query) { forget() }
+            if StoringPlan.endsUse(head, for: query) { forget(after: head) }
             return nil
         }
         if let asked = cache.asked {
-            guard let admitted = asked.admitted(stored, head) else { return nil }
+            guard let admitted = asked.admitted(stored, head, since: removals) else { return nil }
             stored = admitted
         }
         var length = exchange.expectedLength
@@ -230,7 +230,7 @@ struct CacheFetch: Sendable {
             let cacheFetch = try? CacheFetch(hop, load, whole)
         else { return exchange }
         let cache = cacheFetch.cache
-        let now = cache.now()
+        let (now, removals) = (cache.now(), cache.storage.removals.count(cacheFetch.key))
         let given = gathered.marks
         var marks = given
         marks.unite(AnswerMarks(response))
@@ -239,7 +239,7 @@ struct CacheFetch: Sendable {
             stored.addOwner(marks)
         else { return exchange }
         if let asked = cache.asked {
-            guard let admitted = asked.admitted(stored, head) else { return exchange }
+            guard let admitted = asked.admitted(stored, head, since: removals) else { return exchange }
             stored = admitted
         }
         if policy == .allowedInMemoryOnly { stored.isMemoryOnly = true }
@@ -257,10 +257,13 @@ struct CacheFetch: Sendable {
     }
 
     /// Removes the stored variants that this request matches.
-    private func forget() {
-        // Finding the variant would need a disk access, so all variants of the key are removed; each can be loaded
-        // again.
-        guard let variants = cache.storage.variantsNow(key) else { return cache.storage.remove(key) }
+    private func forget(after head: HTTPHead) {
+        guard let variants = cache.storage.variantsNow(key) else {
+            // Finding the variant would need a disk access, so all variants of the key are removed; each can be loaded
+            // again. What lies outside was not found, or not asked: it is removed only for what all users get.
+            let isForAll = query.identity == nil && CacheControl(head.headers).flags.contains(.noStore)
+            return cache.asked == nil || isForAll ? cache.storage.remove(key) : ()
+        }
         for variant in variants where Varying.mismatch(variant, query) == nil { cache.storage.remove(variant) }
     }
 

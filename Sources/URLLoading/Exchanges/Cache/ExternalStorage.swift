@@ -15,19 +15,26 @@ final class ExternalStorage: AskedStorage {
         var hasAsked = false
         /// What the store has; `nil` if that is not known.
         var finding: ExternalStore.Finding?
-        /// The number of removals of the URL when its response was looked up, or arrived.
+        /// The number of removals of the URL when it was looked up.
+        var found = 0
+        /// That number when the response to store was asked for.
         var removals = 0
     }
     private let state = Lock(State())
 
     init(_ external: ExternalStore, _ query: CacheQuery, _ work: ExternalStore.Work) {
         (self.external, self.query, self.work) = (external, query, work)
+        isClosed = query.checks?.areWeakened == true || !external.isUsable || Self.namesUser(query.fields)
     }
 
     var removals: CacheRemovals { external.removals }
 
     /// Whether nothing is given to the store and nothing is taken from it.
-    private var isClosed: Bool { query.checks?.areWeakened == true }
+    private let isClosed: Bool
+    /// Whether fields of the caller's name a user in another way than Authorization, Cookie and Host, which have marks.
+    private static func namesUser(_ headers: Headers) -> Bool {
+        FieldName.personal.contains { ![.authorization, .cookie, .host].contains($0) && headers.contains($0) }
+    }
     private func key(_ url: CacheKey) -> StoreKey {
         StoreKey(url, isShared: external.settings.isShared, checks: query.checks?.mark)
     }
@@ -42,7 +49,7 @@ final class ExternalStorage: AskedStorage {
             finding = try await external.look(key(url), url, query, for: work)
         }
         let found = finding
-        state.withLock { $0 = State(hasAsked: true, finding: found, removals: count) }
+        state.withLock { $0 = State(hasAsked: true, finding: found, found: count, removals: count) }
         return variants(url)
     }
 
@@ -64,11 +71,10 @@ final class ExternalStorage: AskedStorage {
 
     // MARK: Storing
 
-    func admitted(_ response: StoredResponse, _ head: HTTPHead) -> StoredResponse? {
+    func admitted(_ response: StoredResponse, _ head: HTTPHead, since removals: Int) -> StoredResponse? {
         guard !isClosed else { return nil }
-        let count = removals.count(response.key)
-        state.withLock { $0.removals = count }
-        return external.admission.admitted(response, setsCookies: head.headers.contains(.setCookie))
+        state.withLock { $0.removals = removals }
+        return external.admission.admitted(response, head)
     }
 
     func write(_ response: StoredResponse, length: Int64?) -> (any CacheWriting)? {
@@ -84,7 +90,7 @@ final class ExternalStorage: AskedStorage {
 
     func store(_ response: StoredResponse, body: [UInt8]) -> Bool {
         // The cache decision may have changed the fields.
-        guard !response.isMemoryOnly, let admitted = external.admission.admitted(response, setsCookies: false),
+        guard !response.isMemoryOnly, let admitted = external.admission.admitted(response, nil),
             let writer = write(admitted, length: Int64(body.count)),
             body.isEmpty || writer.append(body.withUnsafeBytes { Chunk(copying: $0) })
         else { return false }
@@ -94,7 +100,7 @@ final class ExternalStorage: AskedStorage {
 
     func update(_ response: StoredResponse) {
         guard let body = bytes(of: response) else { return }
-        guard let admitted = external.admission.admitted(response, setsCookies: false) else {
+        guard let admitted = external.admission.admitted(response, nil) else {
             return remove(response.key)
         }
         put(admitted, body)
@@ -102,10 +108,13 @@ final class ExternalStorage: AskedStorage {
 
     /// Gives a complete response to the store, unless its URL was invalidated meanwhile.
     fileprivate func put(_ response: StoredResponse, _ body: Chunk) {
-        let (index, count) = state.withLock { ($0.finding?.index, $0.removals) }
-        guard count == removals.count(response.key), let place = place(response, index) else { return }
-        external.change(
-            key(response.key), .store(StoreEntry(response: response, body: body, place: place)), for: work)
+        let state = state.withLock { $0 }
+        // An index that was removed since does not make the variant reachable.
+        let index = state.found == state.removals ? state.finding?.index : nil
+        guard let place = place(response, index) else { return }
+        external.store(
+            StoreEntry(response: response, body: body, place: place), key(response.key), since: state.removals,
+            for: work)
     }
 
     private func place(_ response: StoredResponse, _ known: StoreIndex?) -> StoreEntry.Place? {
@@ -155,10 +164,13 @@ private final class ExternalWriting: CacheWriting {
         return true
     }
 
+    private static let believedLength = 1 << 20
+
     /// Returns room behind the bytes so far; `nil` if the session may not hold as much.
     private func room(for more: Int) -> UnsafeMutableRawBufferPointer? {
         if (collected?.capacity ?? 0) - count < more {
-            let least = max(count + more, length ?? 0)
+            // What a length announces is believed up to a limit: it may never come.
+            let least = max(count + more, min(length ?? 0, Self.believedLength))
             let wanted = collected == nil ? least : max(least, 2 * count)
             guard let larger = store.budget.buffer(capacity: min(wanted, store.settings.maximumEntrySize)) else {
                 return nil

@@ -15,6 +15,8 @@ final class ExternalStore: Sendable {
     /// Counts the bodies that are held for the store.
     let budget: MemoryBudget
     private let signingKey: [UInt8]?
+    /// Whether the store is asked at all: a key that can be guessed proves nothing.
+    var isUsable: Bool { signingKey.map { $0.count >= ExternalCache.leastSigningKey } ?? true }
 
     private struct State: Sendable {
         var changes = StoreChanges()
@@ -113,7 +115,8 @@ final class ExternalStore: Sendable {
         }
         guard let (response, body) = finding.response else { return finding }
         // The digest proves it already, unless another program has written the record.
-        let adopted = response.key == url ? admission.adopted(response, query) : nil
+        let isValid = response.key == url && response.responseTime > state.withLock { $0.changes.forgottenUntil }
+        let adopted = isValid ? admission.adopted(response, query) : nil
         finding.response = adopted.map { ($0, body) }
         return finding
     }
@@ -121,7 +124,10 @@ final class ExternalStore: Sendable {
     private func read(_ key: StoreKey) async throws -> StoreRecord? {
         guard let value = try await settings.store.value(for: key.text) else { return nil }
         var reader = StoreReader(maximumBody: settings.maximumEntrySize, budget: budget)
-        for try await piece in value { try piece.withUnsafeBytes { try reader.take($0) } }
+        for try await piece in value {
+            try Task.checkCancellation()
+            try piece.withUnsafeBytes { try reader.take($0) }
+        }
         return try reader.record(key, signedWith: signingKey)
     }
 
@@ -132,39 +138,54 @@ final class ExternalStore: Sendable {
         if state.withLock({ $0.changes.add(change, to: key) }) { make(change, key, for: work) }
     }
 
+    /// Stores a response, unless its URL was removed since a number of removals. A removal is noted before it is added
+    /// here, so one that is noted later is made after this.
+    func store(_ entry: StoreEntry, _ key: StoreKey, since count: Int, for work: Work) {
+        let begins = state.withLock { state in
+            removals.count(entry.response.key) == count && state.changes.add(.store(entry), to: key)
+        }
+        if begins { make(.store(entry), key, for: work) }
+    }
+
     private func make(_ change: StoreChanges.Change, _ key: StoreKey, for work: Work) {
         let handle = LoadHandle(idle: nil, resource: nil, clock: work.handle.clock, leaked: work.handle.leaked)
         guard work.registry.enter(handle, inPlaceOf: work.handle) else {
             // The session has ended, and so has the use of what is kept here.
-            return state.withLock { $0.changes = StoreChanges() }
+            return state.withLock { $0.changes.drop(key) }
         }
         Task(executorPreference: LoopPreference.current, priority: .utility) { [self] in
             var next: StoreChanges.Change? = change
             while let change = next {
                 let isMade = await isMade(change, key, handle)
-                next = state.withLock { $0.changes.ended(key, isMade: isMade) }
+                let now = Date().timeIntervalSince1970
+                next = state.withLock { $0.changes.ended(key, isMade: isMade, now: now) }
             }
             work.registry.leave(handle)
         }
     }
 
     private func isMade(_ change: StoreChanges.Change, _ key: StoreKey, _ handle: LoadHandle) async -> Bool {
-        let outcome = await call(handle, settings.timeout) { [settings, signingKey] in
+        let outcome = await call(handle, settings.timeout) { [settings, signingKey, removals] in
             switch change {
             case .remove: try await settings.store.removeValue(for: key.text)
             case .store(let entry):
-                for (key, record, lifetime) in entry.records(key) {
-                    guard let value = record.value(for: key, signedWith: signingKey) else { throw HeadTooLarge() }
-                    try await settings.store.store(value, for: key.text, lifetime: lifetime)
+                let count = removals.count(entry.response.key)
+                let values = entry.records(key).map { ($0, $0.record.value(for: $0.key, signedWith: signingKey)) }
+                // A head above the limit of records.
+                guard !values.contains(where: { $0.1 == nil }) else { return }
+                for case (let record, let value?) in values {
+                    try await settings.store.store(value, for: record.key.text, lifetime: record.lifetime)
                 }
+                // A call that was given up for being late may end after a removal that was made meanwhile. Its task is
+                // cancelled then, so the removal has another.
+                guard removals.count(entry.response.key) != count else { return }
+                try await Task { try await settings.store.removeValue(for: key.text) }.value
             }
         }
         guard case .done = outcome else { return false }
         if case .remove = change { count(\.removed) } else { count(\.stored) }
         return true
     }
-
-    private struct HeadTooLarge: Error {}
 
     // MARK: Calls
 

@@ -83,7 +83,7 @@ final class ForeignStorage: AskedStorage {
 
     // MARK: Storing
 
-    func admitted(_ response: StoredResponse, _ head: HTTPHead) -> StoredResponse? { response }
+    func admitted(_ response: StoredResponse, _ head: HTTPHead, since removals: Int) -> StoredResponse? { response }
     func write(_ response: StoredResponse, length: Int64?) -> (any CacheWriting)? { nil }
     func append(to response: StoredResponse) -> (any CacheWriting)? { nil }
 

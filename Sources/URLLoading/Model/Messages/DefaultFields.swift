@@ -47,6 +47,8 @@ final class DefaultFields: Sendable {
     /// Parts of the cache key: the session's Host field, and the digest of its Cookie field.
     let host: String?
     let ownCookie: String?
+    /// The directives of the session's Cache-Control field; nil without one.
+    let cacheControl: CacheControl?
 
     private struct Set: Sendable {
         let headers: Headers
@@ -68,6 +70,7 @@ final class DefaultFields: Sendable {
         var fields = headers
         proxyAuthorization = fields.takeProxyFields()
         (host, ownCookie) = (fields[.host], cookieDigest(fields))
+        cacheControl = fields.contains(.cacheControl) ? CacheControl(fields) : nil
         func add(_ name: FieldName, _ value: String?) {
             if let value, !fields.contains(name) { fields.append(name, value) }
         }

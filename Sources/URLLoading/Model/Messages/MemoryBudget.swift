@@ -18,6 +18,8 @@ final class MemoryBudget: Sendable {
 
     /// Returns a buffer that counts until its last chunk is released; `nil` if it would exceed the limit.
     func buffer(capacity: Int) -> ChunkStorage? {
+        // More than the limit is not added: the sum could overflow.
+        guard capacity >= 0, capacity <= limit else { return nil }
         guard taken.add(capacity, ordering: .relaxed).newValue <= limit else {
             giveBack(capacity)
             return nil

@@ -12,5 +12,7 @@ protocol AskedStorage: CacheStorage {
     /// - Throws: the reason why the load was stopped.
     func find(_ key: CacheKey, again: Bool) async throws(LoadError) -> [StoredResponse]
     /// Returns a response as the storage may have it; `nil` if it may not. Called before `write` and `store`.
-    func admitted(_ response: StoredResponse, _ head: HTTPHead) -> StoredResponse?
+    /// - Parameter removals: the number of removals of the key when the response was asked for: after another one it is
+    ///   not stored.
+    func admitted(_ response: StoredResponse, _ head: HTTPHead, since removals: Int) -> StoredResponse?
 }

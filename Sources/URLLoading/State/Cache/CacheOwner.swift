@@ -201,6 +201,9 @@ extension CacheQuery {
         "\(credential.user)\u{0}\(credential.password)\u{0}\(credential.token ?? "")"
     }
 
+    /// Whether the request will carry a login without being challenged.
+    var willLogIn: Bool { login != nil }
+
     /// The credential that the request will carry without being challenged (`RequestAuthentication.begin`). The
     /// current token of a `SharedBearerToken` is not known here, and may belong to another user than the previous one:
     /// a response obtained with a token is found only while that token is in use.

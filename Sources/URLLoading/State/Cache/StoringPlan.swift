@@ -48,7 +48,9 @@ enum StoringPlan {
         if head.status == .movedPermanently || head.status == .permanentRedirect { return true }
         if headers.contains(.cacheControl) {
             let control = CacheControl(headers)
-            if control.maxAge ?? 0 > 0 || control.staleWhileRevalidate != nil || control.staleIfError != nil {
+            if control.maxAge ?? 0 > 0 || control.sharedMaxAge ?? 0 > 0 || control.staleWhileRevalidate != nil
+                || control.staleIfError != nil
+            {
                 return true
             }
         }
@@ -76,7 +78,7 @@ enum StoringPlan {
         // §5.2.2.3: a response with must-understand may be stored if its status is understood.
         let isUnderstood = control.flags.contains(.mustUnderstand) && !head.status.reasonPhrase.isEmpty
         guard !control.flags.contains(.noStore) || isUnderstood,
-            !query.hasFields || !CacheControl(query.request.headers).flags.contains(.noStore)
+            !query.control.flags.contains(.noStore)
         else { return false }
         return head.status.isHeuristicallyCacheable || control.maxAge != nil || head.headers.contains(.expires)
             || control.flags.contains(.public) || control.flags.contains(.private)

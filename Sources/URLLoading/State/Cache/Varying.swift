@@ -16,8 +16,13 @@ enum Varying {
     /// - Parameter name: in lower case.
     static func value(of name: String, in fields: Headers) -> String? {
         guard let value = fields.comparable(FieldName(name)) else { return nil }
-        return name == "cookie" || name == identity ? "sha256:" + Digest.hex(value.utf8) : value
+        return harmless.contains(name) ? value : "sha256:" + Digest.hex(value.utf8)
     }
+
+    /// The fields whose values are kept as they are. Any other may name a user, as `X-Api-Key` does.
+    private static let harmless: Set = [
+        "accept", "accept-charset", "accept-encoding", "accept-language", "origin", "user-agent",
+    ]
 
     /// The mark of a Cookie field among fields that a caller wrote; `nil` without one.
     static func ownCookie(_ fields: Headers) -> String? { fields.isEmpty ? nil : value(of: "cookie", in: fields) }
@@ -44,6 +49,11 @@ enum Varying {
         let kept = stored.varying
         if let name = query.differingMark(from: kept) { return name }
         if query.isSigned, let name = query.signedField(in: stored) { return name }
+        if kept[identity] == nil, query.willLogIn, case .names(let names)? = VaryField(stored.headers),
+            names.contains(identity)
+        {
+            return identity
+        }
         // A request with its own Accept-Encoding gets undecoded bytes; all other requests get decoded ones.
         if !query.isPartial, stored.isDecodable, stored.isDecoded != query.decodes {
             return "accept-encoding"
@@ -169,11 +179,12 @@ struct CacheQuery: Sendable {
         .ifMatch, .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince, .ifRange,
     ]
 
-    /// The request's cache directives; Pragma counts if Cache-Control is absent (RFC 9111 §5.4).
+    /// The cache directives of the request, or of its session if it has none; Pragma counts if Cache-Control is absent
+    /// (RFC 9111 §5.4).
     var control: CacheControl {
-        guard hasFields else { return CacheControl() }
-        var control = CacheControl(request.headers)
-        if !control.isPresent, request.headers[.pragma]?.lowercased().contains("no-cache") == true {
+        var control = hasFields ? CacheControl(request.headers) : CacheControl()
+        if !control.isPresent, let ofSession = defaults?.cacheControl { control = ofSession }
+        if hasFields, !control.isPresent, request.headers[.pragma]?.lowercased().contains("no-cache") == true {
             control.flags.insert(.noCache)
         }
         return control

@@ -40,7 +40,8 @@ package enum BackgroundCrossing: Sendable, Equatable {
         "readAhead": .local, "temporaryDirectory": .local,
         // Downloads to files are not cached. Cookies and HSTS are applied when the transfer is submitted.
         "storageDirectory": .local, "caching.store": .local, "caching.usesMemoryStore": .local,
-        "caching.policy": .local, "caching.storesForAnyAge": .local, "caching.coalescesIdenticalRequests": .local, "caching.external": .local,
+        "caching.policy": .local, "caching.storesForAnyAge": .local, "caching.coalescesIdenticalRequests": .local,
+        "caching.external": .local,
         "cookies": .local, "hsts": .local,
         "authentication": .refused, "tls": .sent,
         "requestVersion": .refused, "sockets": .refused, "wireTap": .refused, "dial": .refused,

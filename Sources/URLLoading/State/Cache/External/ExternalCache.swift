@@ -39,8 +39,10 @@ public struct ExternalCache: Sendable, CustomStringConvertible, CustomDebugStrin
     /// from the server: no load waits for a store that is slow.
     public var maximumBufferedSize = 32 << 20
     /// A key with which entries are signed (HMAC-SHA256): the session then uses only entries of sessions with the same
-    /// key. Without one, the default, every program that may write to the store can answer the session's requests.
+    /// key. Without one, the default, every program that may write to the store can answer the session's requests. At
+    /// least 16 bytes; with a shorter one nothing is stored and nothing is used.
     public var signingKey: Data?
+    static let leastSigningKey = 16
 
     /// Creates the settings of a store.
     /// - Parameters:

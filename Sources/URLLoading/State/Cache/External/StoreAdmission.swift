@@ -9,9 +9,13 @@ struct StoreAdmission: Sendable {
     let isShared: Bool
 
     /// Returns a response as it may be given to the external cache; `nil` if it may not.
-    /// - Parameter setsCookies: the response has a Set-Cookie field, which stored responses do not keep.
-    func admitted(_ response: StoredResponse, setsCookies: Bool) -> StoredResponse? {
-        guard response.isWhole, !setsCookies else { return nil }
+    /// - Parameter head: as it was received; `nil` for what was admitted before.
+    func admitted(_ response: StoredResponse, _ head: HTTPHead?) -> StoredResponse? {
+        guard response.isWhole, head?.headers.contains(.setCookie) != true else { return nil }
+        // Connection, `no-cache` and `private` may list fields that a cache does not keep. Those by which it is decided
+        // who may have the response are not left out, so such a response is not stored.
+        let isLacking = Self.deciding.contains { head?.headers.contains($0) == true && !response.headers.contains($0) }
+        guard !isLacking else { return nil }
         let control = CacheControl(response.headers)
         // `private` of single fields counts as well.
         if isShared, control.flags.contains(.private) { return nil }
@@ -47,9 +51,11 @@ struct StoreAdmission: Sendable {
         return true
     }
 
-    /// Whether the identity is that of an Authorization field or of the URL alone: a login of the session, a client
-    /// certificate or a signature has another mark.
-    private func isOfField(_ identity: String) -> Bool { !CacheOwner.isTemporary([Varying.identity: identity]) }
+    private static let deciding: [FieldName] = [.cacheControl, .vary]
+
+    /// Whether the identity is that of an Authorization field: the user of a URL, a login of the session, a client
+    /// certificate and a signature have other marks.
+    private func isOfField(_ identity: String) -> Bool { identity.hasPrefix("sha256:") }
 
     /// Whether marks distinguish one owner from others. The checks of the server are no owner: sessions with other
     /// checks have other keys.

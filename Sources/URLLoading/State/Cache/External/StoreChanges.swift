@@ -20,6 +20,8 @@ struct StoreChanges: Sendable {
     private var places: [StoreKey: Place] = [:]
     /// The number of removals that failed, beyond which the next one is forgotten.
     static let maximumFailed = 1_024
+    /// The time of the last removal that was forgotten: what is older is not used.
+    private(set) var forgottenUntil = -Double.infinity
 
     var isEmpty: Bool { places.isEmpty }
 
@@ -50,9 +52,12 @@ struct StoreChanges: Sendable {
         return true
     }
 
+    mutating func drop(_ key: StoreKey) { places[key] = nil }
+
     /// Notes the end of a change.
+    /// - Parameter now: seconds since 1970.
     /// - Returns: the change of the key that is to be made next.
-    mutating func ended(_ key: StoreKey, isMade: Bool) -> Change? {
+    mutating func ended(_ key: StoreKey, isMade: Bool, now: Double) -> Change? {
         guard var place = places[key] else { return nil }
         if !isMade, case .remove = place.change { place.owesRemoval = true }
         if isMade { place.owesRemoval = false }
@@ -62,6 +67,7 @@ struct StoreChanges: Sendable {
             return next
         }
         guard place.owesRemoval, places.count <= Self.maximumFailed else {
+            if place.owesRemoval { forgottenUntil = max(forgottenUntil, now) }
             places[key] = nil
             return nil
         }
