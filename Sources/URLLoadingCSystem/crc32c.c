@@ -7,8 +7,11 @@
 
 #include <string.h>
 
-#if defined(__aarch64__) && defined(__linux__)
+#if defined(__aarch64__)
+#include <arm_acle.h>
+#if defined(__linux__)
 #include <sys/auxv.h>
+#endif
 #endif
 
 static uint32_t of_bytes(uint32_t sum, const unsigned char *bytes, size_t count) {
@@ -39,14 +42,14 @@ static uint32_t by_instruction(uint32_t sum, const unsigned char *bytes, size_t 
 }
 static _Bool has_instruction(void) { return __builtin_cpu_supports("sse4.2") != 0; }
 #elif defined(__aarch64__)
-__attribute__((target("crc")))
+__attribute__((target("+crc")))
 static uint32_t by_instruction(uint32_t sum, const unsigned char *bytes, size_t count) {
     for (; count >= 8; bytes += 8, count -= 8) {
         uint64_t word;
         memcpy(&word, bytes, 8);
-        sum = __builtin_arm_crc32cd(sum, word);
+        sum = __crc32cd(sum, word);
     }
-    for (; count > 0; count--) sum = __builtin_arm_crc32cb(sum, *bytes++);
+    for (; count > 0; count--) sum = __crc32cb(sum, *bytes++);
     return sum;
 }
 static _Bool has_instruction(void) {
