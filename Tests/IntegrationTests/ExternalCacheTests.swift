@@ -12,13 +12,14 @@ import URLLoadingTesting
 struct ExternalCacheTests {
     private func store(_ prefix: String = "\(UInt64.random(in: 0 ... .max)):") throws -> RedisResponseStore {
         let port = try #require(Servers.variable("REDIS").flatMap { Int($0) })
-        return RedisResponseStore(host: "127.0.0.1", port: port, prefix: prefix)
+        // A busy machine is no silent server.
+        return RedisResponseStore(host: "127.0.0.1", port: port, prefix: prefix, patience: .seconds(60))
     }
 
     private func configuration(_ store: RedisResponseStore) -> Configuration {
         var configuration = Servers.configuration
         configuration.caching.external = ExternalCache(store)
-        configuration.caching.external?.timeout = .seconds(20)
+        configuration.caching.external?.timeout = .seconds(60)
         return configuration
     }
 
@@ -52,6 +53,7 @@ struct ExternalCacheTests {
             try await withSession(configuration(first)) { session in
                 let (data, _) = try await session.data(from: origin.url())
                 #expect(data == Data(body))
+                try await settled(session)
             }
             let keys = try await first.send("EVAL", "return redis.call('KEYS', ARGV[1])[1]", "0", prefix + "*")
             let key = try #require(keys.map { String(decoding: $0, as: UTF8.self) })
@@ -62,6 +64,7 @@ struct ExternalCacheTests {
                 let (data, _) = try await session.data(from: origin.url())
                 #expect(data == Data(body))
                 _ = try await session.data(for: Request(url: origin.url(), method: .post))
+                try await settled(session)
             }
             #expect(origin.requests.count == 2)
             let removed = try await first.send("GET", key)
@@ -103,11 +106,9 @@ struct ExternalCacheTests {
                     let (data, _) = try await session.data(from: origin.url("/\(number)"))
                     #expect(data == Data("/\(number)".utf8))
                     try await settled(session)
-                    await #expect(throws: (any Error).self) {
-                        // Redis closes the connection after the command, or before its reply.
-                        _ = try await store.send("QUIT")
-                        _ = try await store.send("PING")
-                    }
+                    // Redis closes the connection after its reply. The next command fails, or has a new connection.
+                    _ = try? await store.send("QUIT")
+                    _ = try? await store.send("PING")
                 }
                 for number in 0..<5 {
                     let (data, _) = try await session.data(from: origin.url("/\(number)"))

@@ -16,10 +16,10 @@ actor RedisResponseStore: ResponseStore {
     private var unsent = Data()
     private var isSending = false
 
-    init(host: String, port: Int = 6379, prefix: String = "response:") {
+    init(host: String, port: Int = 6379, prefix: String = "response:", patience: Duration = .seconds(2)) {
         var configuration = Configuration.ephemeral
-        configuration.timeouts.connect = .seconds(1)
-        configuration.timeouts.idle = .seconds(2)  // a server that is silent for that long is left
+        configuration.timeouts.connect = patience
+        configuration.timeouts.idle = patience  // a server that is silent for that long is left
         session = Session(configuration)
         (self.host, self.port, self.prefix) = (host, port, prefix)
     }
