@@ -127,6 +127,8 @@ struct Scenario {
         if distance != nil { return 1 }
         return switch kind {
         case .get where bytesEach > 1 << 20: 4
+        // Most clients wait for 40 ms in each.
+        case .get where path == "/apart": 8
         case .get, .paced: max(500, 4 * min(connections, places))
         case .bulk, .beside, .inflight, .uploadFile, .uploadMemory, .download: 1
         case .handshake, .resumed: 2 * connections
