@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// CRC-32C (RFC 3720, appendix B.4), by the processor's instruction where it has one: 16 KiB then take 2 microseconds, as
-// long as reading them from the kernel's memory, and not 16.
+// CRC-32C (RFC 3720, appendix B.4), by the processor's instruction where it has one: 16 KiB then take 2 microseconds,
+// as long as reading them from the kernel's memory, and not 16.
 
 #include "URLLoadingCSystem.h"
 

@@ -16,7 +16,8 @@ extension Scenario {
             get("get-64-core", "GET 1 KB, 64 at a time, client and server on one core", 64, 40_000) {
                 ($0.sharesCore, $0.countsSyscalls) = (true, false)
             },
-            // By the delayed acknowledgement of Linux a client that does not acknowledge at once waits for 40 ms: the rate.
+            // By the delayed acknowledgement of Linux a client that does not acknowledge at once waits for 40 ms: the
+            // rate.
             get(
                 "apart", "GET 1 KB, one at a time, from a server that writes its head and its body apart", 1, 200,
                 .holding

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The classic API: data tasks with a completion handler or a delegate, one chain of requests for each connection, or the
-// async method (`async`; `async-subclass` of a subclass, whose result goes over the delegate queue).
-// CLASSIC_SHAPE selects the API; CLASSIC_REMEMBERS enables cache and cookies, and every response is stored anew;
-// `queuehop` awaits an async handle and an empty operation, `queuehop2` two.
+// The classic API: data tasks with a completion handler or a delegate, one chain of requests for each connection, or
+// the async method (`async`; `async-subclass` of a subclass, whose result goes over the delegate queue). CLASSIC_SHAPE
+// selects the API; CLASSIC_REMEMBERS enables cache and cookies, and every response is stored anew; `queuehop` awaits an
+// async handle and an empty operation, `queuehop2` two.
 
 import BenchMeasure
 import Foundation

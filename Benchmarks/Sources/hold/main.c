@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /* The holding server: `GET /hold/N` is answered when N requests have arrived and a pause has passed
- * in which the clients come to rest; one of fifty `GET /faults` fails. The head and the body of `GET /apart` are written
- * apart. What is put to `/sink` is thrown away by the kernel and answered at its end.
+ * in which the clients come to rest; one of fifty `GET /faults` fails. The head and the body of `GET /apart` are
+ * written apart. What is put to `/sink` is thrown away by the kernel and answered at its end.
  * Prints its port. One thread, level-triggered, HTTP/1.1 keep-alive. */
 
 #include <arpa/inet.h>

@@ -192,8 +192,8 @@ struct Ours {
         return bench_begin(due, left > 0 ? 0 : 1)
     }
 
-    /// Discards one large body, or by OURS_BESIDE=handshakes makes 1,600 connections, 16 at a time; until that ends, small
-    /// responses are loaded one after the other.
+    /// Discards one large body, or by OURS_BESIDE=handshakes makes 1,600 connections, 16 at a time; until that ends,
+    /// small responses are loaded one after the other.
     func transferBeside(_ url: String) async throws -> Int64 {
         let small = Request(url: URL(string: Self.variable("BENCH_BESIDE_URL"))!)
         let isOver = Flag()

@@ -2,11 +2,12 @@
 
 /// The streams of one connection by their number.
 ///
-/// A client counts its streams upwards in steps of two (RFC 9113 §5.1.1), so those in use have numbers side by side, and
-/// the number itself chooses the place in a table. A dictionary computes a hash for each of a dozen questions a request.
+/// A client counts its streams upwards in steps of two (RFC 9113 §5.1.1), so those in use have numbers side by side,
+/// and the number itself chooses the place in a table. A dictionary computes a hash for each of a dozen questions a
+/// request.
 ///
-/// A stream whose place is taken lies behind it, never behind one that is nearer to its own place than it would be. So a
-/// search ends at the first one that is nearer, and a removal moves only what is not at its place.
+/// A stream whose place is taken lies behind it, never behind one that is nearer to its own place than it would be. So
+/// a search ends at the first one that is nearer, and a removal moves only what is not at its place.
 struct HTTP2StreamTable<Stream: AnyObject> {
     private struct Place {
         /// 0, the number of the connection itself, where no stream is.

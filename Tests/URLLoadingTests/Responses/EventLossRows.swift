@@ -53,8 +53,8 @@ struct EventLossRows {
         }
     }
 
-    /// Serves the stream below `/`, cut at the byte that the path names, and then its rest after the identifier that the
-    /// client names, in a coding.
+    /// Serves the stream below `/`, cut at the byte that the path names, and then its rest after the identifier that
+    /// the client names, in a coding.
     private static func serve(
         _ origin: HTTPTestServer, _ ending: Ending, _ headers: Headers = [:],
         coding code: @escaping @Sendable ([UInt8]) -> [UInt8] = { $0 }

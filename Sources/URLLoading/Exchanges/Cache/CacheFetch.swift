@@ -3,7 +3,8 @@
 // In this folder: the way of a load through the cache
 
 // Carries out a cache plan: the path of a load through the cache, in front of HTTP. A fresh response in memory is
-// served without suspension, and so is a small one that the kernel has in memory; every other case has its own function, whose frame would otherwise slow down the hit.
+// served without suspension, and so is a small one that the kernel has in memory; every other case has its own
+// function, whose frame would otherwise slow down the hit.
 
 import FoundationEssentials
 import URLLoadingIO

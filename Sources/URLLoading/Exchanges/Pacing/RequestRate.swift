@@ -16,7 +16,8 @@ import URLLoadingWire
 /// ``RetryPolicy`` and the requests of redirects. A response with status 429 or 503 and Retry-After (RFC 9110 §10.2.3),
 /// and one whose RateLimit fields say that nothing remains (IETF draft *RateLimit header fields for HTTP*), pause all
 /// requests to its origin, at most for a day; afterwards they are sent at the even pace. A response that a
-/// ``RetryPolicy`` retries delays its own load only, as the policy says. A load that is cancelled gives its turn back. Requests of other schemes than http and https are not limited.
+/// ``RetryPolicy`` retries delays its own load only, as the policy says. A load that is cancelled gives its turn back.
+/// Requests of other schemes than http and https are not limited.
 public final class RequestRate: ProtocolHandler, CustomStringConvertible {
     private struct Host: Sendable {
         var pace: RequestPace

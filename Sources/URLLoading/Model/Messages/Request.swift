@@ -290,8 +290,8 @@ final class Destination: Sendable {
     let target: Target
     /// The origin of `target`, as the keys of the connection pool hold it.
     let origin: SharedOrigin
-    /// The address of a retained key, once it was asked for. An `AtomicLazyReference` would look up its metadata at each
-    /// load.
+    /// The address of a retained key, once it was asked for. An `AtomicLazyReference` would look up its metadata at
+    /// each load.
     private let lateKey = Atomic<UInt>(0)
 
     /// The key of the request's responses in a cache, made at the first call.

@@ -59,8 +59,8 @@ extension LoadError {
     /// permanent.
     fileprivate var maySucceedLater: Bool { Self.temporary.contains(reason) }
 
-    /// `streamReset` is how an HTTP/2 proxy reports that it has lost the server. A compressed stream that ends where its
-    /// coding does not is damaged: `contentDecodingFailed`.
+    /// `streamReset` is how an HTTP/2 proxy reports that it has lost the server. A compressed stream that ends where
+    /// its coding does not is damaged: `contentDecodingFailed`.
     private static let temporary = RetryPolicy.transientReasons.union([
         .hostNotFound, .cannotConnect, .secureConnectionFailed, .contentDecodingFailed,
     ])

@@ -6,8 +6,8 @@ import URLLoadingWire
 /// A storage that lies outside the library, as one load uses it: it answers later, or never, and never on a thread that
 /// may block.
 protocol AskedStorage: CacheStorage {
-    /// Returns what the storage has for the load's request. Waits for a limited time; if that was too short, the storage
-    /// has nothing.
+    /// Returns what the storage has for the load's request. Waits for a limited time; if that was too short, the
+    /// storage has nothing.
     /// - Parameter again: asks even if it was asked before.
     /// - Throws: the reason why the load was stopped.
     func find(_ key: CacheKey, again: Bool) async throws(LoadError) -> [StoredResponse]

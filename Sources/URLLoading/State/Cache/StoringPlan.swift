@@ -40,8 +40,8 @@ enum StoringPlan {
         return stored
     }
 
-    /// Whether a response could answer a later request like this one. Decided by its fields, before any of it is copied:
-    /// most responses that no cache can use have none of them.
+    /// Whether a response could answer a later request like this one. Decided by its fields, before any of it is
+    /// copied: most responses that no cache can use have none of them.
     static func isUsable(_ head: HTTPHead, for query: CacheQuery) -> Bool {
         let headers = head.headers
         if headers.contains(anyOf: lifetimesAndValidators) { return true }

@@ -190,8 +190,8 @@ struct CacheQuery: Sendable {
         return control
     }
 
-    /// Whether an equal request, or one of the same session, would be answered with a response that is neither fresh nor
-    /// can be validated.
+    /// Whether an equal request, or one of the same session, would be answered with a response that is neither fresh
+    /// nor can be validated.
     var acceptsAnyAge: Bool {
         if policy == .cacheElseLoad || sessionAcceptsAnyAge { return true }
         let control = control

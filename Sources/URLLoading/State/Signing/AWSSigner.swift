@@ -36,8 +36,8 @@ public struct AWSSigner: Sendable, CustomStringConvertible, CustomDebugStringCon
     public var payload = Payload.signed
     /// Where the signature stands.
     public var placement = Placement.headers
-    /// Whether the SHA-256 of a body that can be read twice is stated in X-Amz-Checksum-SHA256 as well, which S3 compares
-    /// with what it has received and keeps with the object; false by default. Only in ``Placement/headers``.
+    /// Whether the SHA-256 of a body that can be read twice is stated in X-Amz-Checksum-SHA256 as well, which S3
+    /// compares with what it has received and keeps with the object; false by default. Only in ``Placement/headers``.
     public var statesChecksum = false
 
     /// The region, such as `eu-central-1`.

@@ -31,8 +31,8 @@ public struct MessageSigner: Sendable, CustomStringConvertible, CustomDebugStrin
     public var lifetime: Duration?
     /// Whether each signature has a random nonce of 128 bits; false by default.
     public var addsNonce = false
-    /// The nonce of all signatures, as a server has asked for it (``RequestedSignature/nonce``); `nil`, the default, for
-    /// none but those that ``addsNonce`` adds.
+    /// The nonce of all signatures, as a server has asked for it (``RequestedSignature/nonce``); `nil`, the default,
+    /// for none but those that ``addsNonce`` adds.
     public var nonce: String?
     /// Whether the algorithm is named; false by default, because the server knows the algorithm of the key.
     public var namesAlgorithm = false

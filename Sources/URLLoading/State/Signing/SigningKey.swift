@@ -86,8 +86,8 @@ public struct SigningKey: Sendable, CustomStringConvertible, CustomDebugStringCo
     public var publicPEM: String? { key.publicPEM.map { String(decoding: $0, as: UTF8.self) } }
 
     /// Returns the private key as PKCS#8 in PEM; `nil` for a public key, for HMAC, and for an empty passphrase.
-    /// - Parameter passphrase: encrypts the text, with AES-256 and OpenSSL's default of PBKDF2, which does not protect a
-    ///   short one from being guessed; with `nil` the text is as secret as the key.
+    /// - Parameter passphrase: encrypts the text, with AES-256 and OpenSSL's default of PBKDF2, which does not protect
+    ///   a short one from being guessed; with `nil` the text is as secret as the key.
     public func privatePEM(passphrase: String?) -> String? {
         key.privatePEM(passphrase: passphrase.map { Array($0.utf8) }).map { String(decoding: $0, as: UTF8.self) }
     }

@@ -190,9 +190,9 @@ extension ParallelDownload {
 
     // MARK: Reporting
 
-    /// Reports received bytes, and those of other workers that came during an earlier report: events have one emitter at
-    /// a time. The worker that has reported reads on before it reports again, and asks once more before it waits, so that
-    /// no bytes stay unreported.
+    /// Reports received bytes, and those of other workers that came during an earlier report: events have one emitter
+    /// at a time. The worker that has reported reads on before it reports again, and asks once more before it waits, so
+    /// that no bytes stay unreported.
     /// - Returns: whether anything was reported.
     @discardableResult
     func report(_ count: Int, _ requests: Requests) async throws(LoadError) -> Bool {

@@ -3,10 +3,12 @@
 // In this folder: the storage on disk: rows of SQLite and files (19 files: lane, state, tables, bodies)
 
 // Stores responses on disk: heads in rows of an SQLite database, bodies in files that a row refers to: a large body in
-// one of its own, small ones together in packs. docs/internals/cache-store.md shows the layout, and the state after each kind of crash.
+// one of its own, small ones together in packs. docs/internals/cache-store.md shows the layout, and the state after
+// each kind of crash.
 //
-// Rule 1: only calls that are documented to block wait for the disk; the others read what the kernel has in memory. All changes go through the lane, one thread at a
-// time, in order (`DiskStorage+Lane.swift`); `DiskState` contains the pending ones.
+// Rule 1: only calls that are documented to block wait for the disk; the others read what the kernel has in memory. All
+// changes go through the lane, one thread at a time, in order (`DiskStorage+Lane.swift`); `DiskState` contains the
+// pending ones.
 // Rule 2: nothing read from disk is used before its checksum was verified.
 // Rule 3: after any failure the cache stores less, and reports the problem once (`problem`).
 

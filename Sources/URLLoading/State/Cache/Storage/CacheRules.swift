@@ -70,8 +70,8 @@ struct CacheRules: Sendable {
         return resident < -Self.clockTolerance ? .infinity : initialAge + max(0, resident)
     }
 
-    /// Whether the response can answer a later request under RFC 9111 and RFC 5861: it has a lifetime or a validator, or
-    /// may be served stale.
+    /// Whether the response can answer a later request under RFC 9111 and RFC 5861: it has a lifetime or a validator,
+    /// or may be served stale.
     var isReusable: Bool {
         lifetime > 0 || hasValidator || control.staleWhileRevalidate != nil || control.staleIfError != nil
     }
