@@ -36,6 +36,8 @@ package struct HTTP1Codec: Sendable, CustomStringConvertible {
     let isTolerant: Bool
     /// Whether a client's requests are of HTTP/1.0; each is the last of its connection.
     let sendsOldVersion: Bool
+    /// The version that this side's messages state.
+    package var sentVersion: HTTPVersion { sendsOldVersion ? .http10 : .http11 }
     var receiving: HTTP1Receiving
     var sending = HTTP1Sending.idle
     var exchange = HTTP1Exchange()

@@ -43,6 +43,7 @@ extension LoadMetrics {
         /// The protocol by its ALPN name, `http/1.1` or `http/1.0`; `ftp`, with TLS or without; `nil` if there was no
         /// connection.
         public var protocolName: String? { record.protocolName }
+        var sentVersion: HTTPVersion? { record.sentVersion }
         /// A number for the connection, unique in this process; `nil` if there was none.
         public var connectionID: Int? { record.facts?.identifier }
         /// True if the connection had carried another request before.

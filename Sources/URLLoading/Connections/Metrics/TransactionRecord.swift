@@ -91,11 +91,13 @@ final class TransactionRecord: @unchecked Sendable {
 
     // MARK: The connection
 
-    func lease(_ facts: ConnectionFacts, _ route: Route, isReused: Bool, isHTTP2: Bool = false) {
-        (self.facts, self.isReused, self.isHTTP2) = (facts, isReused, isHTTP2)
+    func lease(_ facts: ConnectionFacts, _ route: Route, isReused: Bool, _ version: HTTPVersion? = nil) {
+        (self.facts, self.isReused, sentVersion) = (facts, isReused, version)
         usesProxy = !route.proxyChain.isDirect
     }
-    private var isHTTP2 = false
+    /// The version that the request states; nil for ftp, and without a connection.
+    private(set) var sentVersion: HTTPVersion?
+    private var isHTTP2: Bool { sentVersion == .http2 }
 
     var protocolName: String? {
         guard facts != nil, !isStream else { return nil }

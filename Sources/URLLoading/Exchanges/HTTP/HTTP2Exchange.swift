@@ -59,7 +59,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
             hasBody: request.body != nil || request.webSocket != nil)
         load.handle.attach(stream.slot)
         self.record = record
-        record?.lease(connection.facts, connection.route, isReused: wasUsed, isHTTP2: true)
+        record?.lease(connection.facts, connection.route, isReused: wasUsed, .http2)
     }
 
     deinit { release() }

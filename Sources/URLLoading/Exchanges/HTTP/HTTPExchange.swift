@@ -36,7 +36,9 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
         load.attach(connection.slot)
         self.record = record
         guard let record else { return }
-        record.lease(connection.facts, connection.route, isReused: connection.state.exchanges > 0)
+        record.lease(
+            connection.facts, connection.route, isReused: connection.state.exchanges > 0,
+            connection.state.codec.sentVersion)
         connection.record = record
     }
 

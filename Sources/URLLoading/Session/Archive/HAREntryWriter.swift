@@ -23,7 +23,7 @@ struct HAREntryWriter {
         let text = request.url.absoluteString
         return HAR.Request(
             method: request.method.rawValue, url: shown(String(text.prefix { $0 != "#" })),
-            httpVersion: (transaction.protocolName == "h2" ? HTTPVersion.http2 : .http11).description,
+            httpVersion: (transaction.sentVersion ?? .http11).description,
             cookies: cookies(transaction.requestHeaders),
             headers: pairs(transaction.requestHeaders), queryString: query(text),
             headersSize: isSent ? transaction.requestHeadBytes : -1,
