@@ -68,6 +68,10 @@ struct DifferenceTableTests {
         "a file that is not loaded": Claim(
             theirs: { $0.files["out.txt"] == "" }, ours: { $0.files["out.txt"] == nil }),
         "a file that cannot be written": Claim(theirs: { $0.code == 1 }, ours: { $0.code == 3 }),
+        "a list that is not there (`-i`)": Claim(theirs: { $0.code == 0 }, ours: { $0.code == 3 }),
+        "HTTP/0.9": Claim(
+            theirs: { $0.code == 0 && $0.files["out.txt"] == "ancient\n" },
+            ours: { $0.code == 7 && $0.files["out.txt"] == nil }),
         "`--session NAME`": Claim(
             theirs: { $0.files.values.contains { $0.contains("X-One") } },
             ours: { !$0.files.values.contains { $0.contains("X-One") } }),

@@ -51,6 +51,7 @@ enum OtherToolOrigin {
         case "/cut": .ok(.declared(1000, bytes: Array(repeating: 0x78, count: 100)))
         case "/door": door(request)
         case "/file": file(request)
+        case "/ancient": .raw([.bytes(Array("ancient\n".utf8))])
         case "/stall": try await stall()
         default: .status(.notFound, body: .bytes(Array("no such page\n".utf8)))
         }
