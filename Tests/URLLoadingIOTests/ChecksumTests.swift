@@ -31,4 +31,25 @@ import URLLoadingIO
         for byte in bytes { withUnsafeBytes(of: byte) { sums.add($0) } }
         #expect(sums.finish() == [sum(0, bytes)])
     }
+
+    /// The check values of the catalogue of parametrised CRC algorithms: each of the bytes of "123456789".
+    @Test(
+        "the checksums of object stores are those of their specifications, in pieces of any length",
+        arguments: [
+            (.crc32, [0xCB, 0xF4, 0x39, 0x26]), (.crc32c, [0xE3, 0x06, 0x92, 0x83]),
+            (.crc64NVME, [0xAE, 0x8B, 0x14, 0x86, 0x0A, 0x79, 0x98, 0x88]),
+        ] as [(RunningCRC.Kind, [UInt8])])
+    func objectStores(_ kind: RunningCRC.Kind, _ expected: [UInt8]) {
+        func sum(_ pieces: [ArraySlice<UInt8>]) -> [UInt8] {
+            var sum = RunningCRC(kind)
+            for piece in pieces { piece.withUnsafeBytes { sum.update($0) } }
+            return sum.bytes
+        }
+        let digits = Array("123456789".utf8)
+        #expect(sum([digits[...]]) == expected && sum([]) == Array(repeating: 0, count: kind.size))
+        let bytes = (0..<1_000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 3) }
+        for cut in [0, 1, 7, 8, 9, 63, 500, 999, 1_000] {
+            #expect(sum([bytes[..<cut], bytes[cut...]]) == sum([bytes[...]]))
+        }
+    }
 }

@@ -4,24 +4,25 @@ import URLLoadingCOpenSSL
 
 /// The hash functions of HTTP Digest authentication (RFC 7616 §3.2) and of digest fields (RFC 9530 §5).
 package enum DigestHash: Sendable {
-    case md5, sha256, sha512_256, sha512
-
-    /// Returns the SHA-1 of `bytes`, for the WebSocket handshake only (RFC 6455 §4.2.2); never use it for security.
-    /// Empty where OpenSSL refuses SHA-1.
-    package static func sha1(_ bytes: [UInt8]) -> [UInt8] {
-        var result = [UInt8](repeating: 0, count: Int(EVP_MAX_MD_SIZE))
-        var count: UInt32 = 0
-        guard EVP_Digest(bytes, bytes.count, &result, &count, EVP_sha1(), nil) == 1 else { return [] }
-        return Array(result[..<Int(count)])
-    }
+    /// SHA-1 is for the WebSocket handshake (RFC 6455 §4.2.2) and the checksums of object stores; never for security.
+    case md5, sha1, sha256, sha512_256, sha512
 
     private var kind: OpaquePointer? {
         switch self {
         case .md5: EVP_md5()
+        case .sha1: EVP_sha1()
         case .sha256: EVP_sha256()
         case .sha512_256: EVP_sha512_256()
         case .sha512: EVP_sha512()
         }
+    }
+
+    /// Returns the hash; empty where OpenSSL refuses the algorithm.
+    package func bytes(of bytes: [UInt8]) -> [UInt8] {
+        var result = [UInt8](repeating: 0, count: Int(EVP_MAX_MD_SIZE))
+        var count: UInt32 = 0
+        guard EVP_Digest(bytes, bytes.count, &result, &count, kind, nil) == 1 else { return [] }
+        return Array(result[..<Int(count)])
     }
 
     /// Returns the hash in lower-case hexadecimal digits; `nil` where OpenSSL refuses the algorithm, as it does MD5

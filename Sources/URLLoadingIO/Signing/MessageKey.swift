@@ -109,20 +109,26 @@ package final class MessageKey: Sendable {
 
     // MARK: Making and writing
 
-    /// Makes a key pair; `nil` for an algorithm without an elliptic curve, and where OpenSSL refuses it.
+    /// The length of new RSA keys in bits: as strong as P-256 (NIST SP 800-57, part 1, table 2).
+    private static let lengthOfNewRSA: Int32 = 3072
+
+    /// Makes a key pair; `nil` for HMAC, and where OpenSSL refuses it.
     package static func make(_ algorithm: Algorithm) -> MessageKey? {
-        let (kind, curve): (String, String?)
+        let kind: String
+        var curve: String?
         switch algorithm {
-        case .ed25519: (kind, curve) = ("ED25519", nil)
+        case .ed25519: kind = "ED25519"
         case .ecdsaP256: (kind, curve) = ("EC", "P-256")
         case .ecdsaP384: (kind, curve) = ("EC", "P-384")
-        case .rsaPSS, .rsaPKCS1, .hmacSHA256: return nil
+        case .rsaPSS, .rsaPKCS1: kind = "RSA"
+        case .hmacSHA256: return nil
         }
         defer { ERR_clear_error() }
         guard let context = EVP_PKEY_CTX_new_from_name(nil, kind, nil) else { return nil }
         defer { EVP_PKEY_CTX_free(context) }
         guard EVP_PKEY_keygen_init(context) == 1 else { return nil }
         if let curve, EVP_PKEY_CTX_set_group_name(context, curve) != 1 { return nil }
+        if kind == "RSA", EVP_PKEY_CTX_set_rsa_keygen_bits(context, lengthOfNewRSA) != 1 { return nil }
         var key: OpaquePointer?
         guard EVP_PKEY_generate(context, &key) == 1, let key else { return nil }
         return MessageKey(key, algorithm)

@@ -96,7 +96,7 @@ extension WebSocketTestServer {
         head.fields.append(("Upgrade", "websocket"))
         head.fields.append(("Connection", "Upgrade"))
         let key = request.headers[.secWebSocketKey] ?? ""
-        head.fields.append(("Sec-WebSocket-Accept", WebSocketHandshake.accept(key, sha1: DigestHash.sha1)))
+        head.fields.append(("Sec-WebSocket-Accept", WebSocketHandshake.accept(key, sha1: DigestHash.sha1.bytes)))
         let offered = (request.headers[.secWebSocketProtocol] ?? "").split(separator: ",").map {
             $0.filter { $0 != " " }
         }

@@ -676,7 +676,14 @@ import URLLoadingWire
             let request = try #require(origin.requests.first)
             let name = "x-amz-checksum-\(checksum.rawValue)"
             // Of `hello`, as other tools print them.
-            let value = checksum == .crc32 ? "NhCmhg==" : "LPJNul+wow4m6DsqxbninhsWHlwfp0JecwQzYpOLmCQ="
+            let value =
+                switch checksum {
+                case .crc32: "NhCmhg=="
+                case .crc32c: "mnG7TA=="
+                case .crc64NVME: "M3eFcAZSQlc="
+                case .sha1: "qvTGHdzF6KLavt4PO0gs2a6pQ00="
+                case .sha256: "LPJNul+wow4m6DsqxbninhsWHlwfp0JecwQzYpOLmCQ="
+                }
             #expect(request.headers["X-Amz-Trailer"] == name)
             #expect(request.headers[.authorization]?.contains("x-amz-trailer") == true)
             #expect(

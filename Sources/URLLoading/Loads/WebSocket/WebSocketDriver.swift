@@ -117,7 +117,7 @@ final class WebSocketDriver: LoadListener, StopListener, @unchecked Sendable {
         guard let handshake = network.handshake else { throw LoadError(.notHTTP, phase: .waiting, party: .local) }
         let agreement: WebSocketHandshake.Agreement
         do throws(WireViolation) {
-            agreement = try handshake.agreement(head.headers, isHTTP2: isHTTP2, sha1: DigestHash.sha1)
+            agreement = try handshake.agreement(head.headers, isHTTP2: isHTTP2, sha1: DigestHash.sha1.bytes)
         } catch {
             throw LoadError(error, .waiting)
         }

@@ -10,10 +10,37 @@ extension AWSSigner {
     public enum Checksum: String, Sendable, Hashable, CaseIterable {
         /// CRC-32, which detects damage on the way: four bytes, and hardly any time.
         case crc32
+        /// CRC-32C, which detects damage on the way: four bytes, by an instruction of the processor.
+        case crc32c
+        /// CRC-64/NVME, which S3 itself adds to objects without a checksum: eight bytes.
+        case crc64NVME = "crc64nvme"
+        /// SHA-1: 20 bytes. Different content with the same value can be made; use it where a service asks for it.
+        case sha1
         /// SHA-256, which also identifies the content: 32 bytes.
         case sha256
 
-        var size: Int { self == .crc32 ? 4 : 32 }
+        fileprivate enum Function {
+            case check(RunningCRC.Kind)
+            case hash(DigestHash, size: Int)
+        }
+
+        fileprivate var function: Function {
+            switch self {
+            case .crc32: .check(.crc32)
+            case .crc32c: .check(.crc32c)
+            case .crc64NVME: .check(.crc64NVME)
+            case .sha1: .hash(.sha1, size: 20)
+            case .sha256: .hash(.sha256, size: 32)
+            }
+        }
+
+        /// The number of bytes of the checksum.
+        fileprivate var size: Int {
+            switch function {
+            case .check(let kind): kind.size
+            case .hash(_, let size): size
+            }
+        }
     }
 }
 
@@ -34,28 +61,24 @@ final class AWSRunningChecksum {
     }
 
     let field: Field
-    private var crc = RunningCRC()
+    private var check: RunningCRC?
     private var hash: DigestHash.Running?
 
     init(_ field: Field) {
         self.field = field
-        if field.checksum == .sha256 { hash = DigestHash.Running(.sha256) }
+        switch field.checksum.function {
+        case .check(let kind): check = RunningCRC(kind)
+        case .hash(let function, _): hash = DigestHash.Running(function)
+        }
     }
 
     func update(_ bytes: [UInt8]) {
         bytes.withUnsafeBytes { bytes in
-            switch field.checksum {
-            case .crc32: crc.update(bytes)
-            case .sha256: hash?.update(bytes)
-            }
+            check?.update(bytes)
+            hash?.update(bytes)
         }
     }
 
     /// Returns the checksum in Base64; nil where OpenSSL refuses the algorithm. Call it once.
-    func finish() -> String? {
-        switch field.checksum {
-        case .crc32: Base64.encode(crc.bytes)
-        case .sha256: hash?.finishBytes().map { Base64.encode($0) }
-        }
-    }
+    func finish() -> String? { (check?.bytes ?? hash?.finishBytes()).map { Base64.encode($0) } }
 }
