@@ -10,8 +10,10 @@ import URLLoadingTesting
 /// The example of docs/guides/external-cache.md with a Redis server.
 @Suite(.enabled(if: Servers.variable("REDIS") != nil, Servers.areMissing), .timeLimit(.minutes(4)))
 struct ExternalCacheTests {
-    private func store(_ prefix: String = "\(UInt64.random(in: 0 ... .max)):") throws -> RedisResponseStore {
-        let port = try #require(Servers.variable("REDIS").flatMap { Int($0) })
+    private func store(
+        _ prefix: String = "\(UInt64.random(in: 0 ... .max)):", of server: String = "REDIS"
+    ) throws -> RedisResponseStore {
+        let port = try #require(Servers.variable(server).flatMap { Int($0) })
         // A busy machine is no silent server.
         return RedisResponseStore(host: "127.0.0.1", port: port, prefix: prefix, patience: .seconds(60))
     }
@@ -119,7 +121,22 @@ struct ExternalCacheTests {
         }
     }
 
-    @Test("Without a server, and with one that is full, loads go to the network")
+    @Test("With a server that is full, loads go to the network")
+    func full() async throws {
+        try await withHTTPTestServer { origin in
+            origin.route("/*") { .ok($0.path, headers: [.cacheControl: "max-age=60"]) }
+            try await withSession(configuration(try store(of: "REDIS_FULL"))) { session in
+                for number in 0..<20 {
+                    let (data, _) = try await session.data(from: origin.url("/\(number)"))
+                    #expect(data == Data("/\(number)".utf8))
+                }
+                try await settled(session)
+                #expect(metrics(session, "stored") == 0 && metrics(session, "failed") >= 4)
+            }
+        }
+    }
+
+    @Test("Without a server loads go to the network")
     func missing() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/*") { .ok($0.path, headers: [.cacheControl: "max-age=60"]) }

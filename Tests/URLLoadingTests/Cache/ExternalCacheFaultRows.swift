@@ -357,6 +357,37 @@ struct ExternalCacheFaultRows {
         }
     }
 
+    @Test("a store that comes back gives no response that was invalidated, however many removals have failed")
+    func manyRemovals() async throws {
+        let (clock, isUp, text) = (ManualClock(), Held(true), Held("old"))
+        let store = TestStore(
+            answering: { _, value in
+                guard isUp.withLock({ $0 }) else { throw StoreFailure() }
+                return value.map { ResponseStoreValue($0) }
+            },
+            before: { if !isUp.withLock({ $0 }) { throw StoreFailure() } })
+        try await withExternalRig(store, { $0.use(clock) }) { rig in
+            rig.origin.route("/*") {
+                $0.method == .get ? .ok(text.withLock { $0 }, headers: [.cacheControl: "max-age=600"]) : .ok("")
+            }
+            let count = StoreChanges.maximumFailed + 50
+            for number in 0..<count { _ = try await rig.get("/\(number)") }
+            try await rig.settled()
+            #expect(store.values.count == count)
+            isUp.withLock { $0 = false }
+            text.withLock { $0 = "new" }
+            for number in 0..<count { _ = try await rig.get("/\(number)") { $0.method = .delete } }
+            try await rig.settled()
+            #expect(store.values.count == count)
+            isUp.withLock { $0 = true }
+            clock.advance(by: .seconds(60))
+            for _ in 0..<2 {
+                for number in 0..<count { #expect(try await rig.get("/\(number)").hasPrefix("200 new ")) }
+                try await rig.settled()
+            }
+        }
+    }
+
     @Test("a response that was requested before its URL was invalidated is not stored")
     func late() async throws {
         let store = TestStore()

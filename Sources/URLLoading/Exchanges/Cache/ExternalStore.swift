@@ -32,8 +32,12 @@ final class ExternalStore: Sendable {
     /// Calls beyond that are not made.
     private static let maximumRunning = 256
 
-    init(_ settings: ExternalCache, _ removals: CacheRemovals) {
+    /// The clock that responses are dated by, in seconds since 1970.
+    private let now: @Sendable () -> Double
+
+    init(_ settings: ExternalCache, _ removals: CacheRemovals, _ clock: (@Sendable () -> Double)?) {
         (self.settings, self.removals) = (settings, removals)
+        now = clock ?? { Date().timeIntervalSince1970 }
         admission = StoreAdmission(isShared: settings.isShared)
         budget = MemoryBudget(limit: max(0, settings.maximumBufferedSize))
         signingKey = settings.signingKey.map { [UInt8]($0) }
@@ -157,7 +161,7 @@ final class ExternalStore: Sendable {
             var next: StoreChanges.Change? = change
             while let change = next {
                 let isMade = await isMade(change, key, handle)
-                let now = Date().timeIntervalSince1970
+                let now = now()
                 next = state.withLock { $0.changes.ended(key, isMade: isMade, now: now) }
             }
             work.registry.leave(handle)

@@ -60,7 +60,7 @@ final class SessionCache: Sendable {
 
     private init(_ settings: ExternalCache, _ configuration: Configuration) {
         let nothing = MemoryStorage(capacity: 0)
-        let external = ExternalStore(settings, nothing.removals)
+        let external = ExternalStore(settings, nothing.removals, configuration.wallClock)
         storage = nothing
         currentChecks = Lock(TrustChecks(configuration))
         maximumEntrySize = settings.maximumEntrySize
