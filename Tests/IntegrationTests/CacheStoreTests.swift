@@ -9,7 +9,7 @@ import URLLoading
 import URLLoadingTestSupport
 import URLLoadingTesting
 
-@Suite(.timeLimit(.minutes(10)), .serialized)
+@Suite(.timeLimit(.minutes(60)), .serialized)
 struct CacheStoreTests {
     private static let isLong = getenv("URLLOADING_LONG") != nil
 

@@ -26,7 +26,11 @@ start_far() { # seed
 
 stop_far() {
     local line
-    for line in "${far_near[@]}"; do export "${line?}"; done
+    for line in "${far_near[@]}"; do
+        export "${line?}"
+        line=${line%%=*}
+        unset "${line/_TEST_/_NEAR_}"
+    done
     far_near=()
     kill "$far_pid" 2>/dev/null || true
     wait "$far_pid" 2>/dev/null || true

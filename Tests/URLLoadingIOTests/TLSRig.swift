@@ -189,7 +189,11 @@ final class ChoppingTransport: Transport {
     func read(into buffer: UnsafeMutableRawBufferPointer) throws(IOFailure) -> Progress {
         if let rest = rest(.read) { return rest }
         let count = allowed(buffer.count, readBudget)
-        guard count > 0 else { return stall(.read) }
+        guard count > 0 else {
+            // The peer's bytes are lost: if they stayed in the socket, this wait would look like a lost wake-up.
+            while case .moved(1...) = try inner.read(into: buffer) {}
+            return stall(.read)
+        }
         let progress = try inner.read(into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<count]))
         if case .moved(let moved) = progress { readBudget.subtract(moved, ordering: .relaxed) }
         return progress

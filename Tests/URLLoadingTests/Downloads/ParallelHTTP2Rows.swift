@@ -119,7 +119,13 @@ struct ParallelHTTP2Rows {
 
     @Test("a part that stalls is taken over by another stream") func stall() async throws {
         let (time, once) = (ManualClock(), ParallelRows.Once())
-        try await Self.with(3, { $0.use(time) }) { request, range in
+        try await Self.with(
+            3,
+            {
+                $0.use(time)
+                $0.timeouts.idle = nil
+            }
+        ) { request, range in
             guard once.take() else { return ParallelRows.part(request, range) }
             var response = ParallelRows.part(request, range)
             response.headers[.contentLength] = "\(range.count)"

@@ -552,6 +552,8 @@ struct ParallelRows {
         let time = ManualClock()
         try await Self.with {
             $0.use(time)
+            // Its timer would wake the stalled load together with the others, and a load that is awake is not overdue.
+            $0.timeouts.idle = nil
             if hasHandler { $0.handlers = [Forwarder()] }
         } _: { rig in
             let task = rig.task().resumed()

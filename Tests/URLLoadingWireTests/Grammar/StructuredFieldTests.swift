@@ -23,7 +23,7 @@ import Testing
         }
     }
 
-    @Test("The work for a dictionary or for parameters is that of their length", .timeLimit(.minutes(1)))
+    @Test("The work for a dictionary or for parameters is that of their length", .timeLimit(.minutes(4)))
     func length() {
         let count = 200_000
         let members = (0..<count).map { "k\($0)=\($0)" } + ["k0=7"]
