@@ -176,6 +176,37 @@ struct PacingRows {
         }
     }
 
+    @Test("a response that a policy retries pauses the other loads too") func retriedPause() async throws {
+        try await withHTTPTestServer { origin in
+            let attempts = Watched(0)
+            origin.route("/") { _ in
+                attempts.add()
+                return attempts.value == 1
+                    ? .status(.serviceUnavailable, headers: [.retryAfter: "20"]) : .ok("again")
+            }
+            origin.route("/other") { _ in .ok("other") }
+            let (session, clock) = rig(RequestRate(perSecond: 1_000, maximumWait: .seconds(30)))
+            var request = Request(url: origin.url())
+            request.retryPolicy = RetryPolicy()
+            request.retryPolicy?.backoff = .constant(.zero)
+            request.retryPolicy?.statuses = [.serviceUnavailable]
+            let retried = session.dataTask(request)
+            retried.resume()
+            try await clock.untilSleeping()
+            async let other = session.text(origin.url("/other"))
+            try await clock.untilSleeping(2)
+            #expect(origin.requests.map(\.path) == ["/"])
+            clock.advance(by: .seconds(20))
+            #expect(try await other == "other")
+            while origin.requests.count < 3 {
+                clock.advance(by: .seconds(1))
+                try await Task.sleep(for: .milliseconds(1))
+            }
+            #expect(String(decoding: try await retried.value, as: UTF8.self) == "again")
+            session.invalidateAndCancel()
+        }
+    }
+
     @Test("a circuit breaker makes no requests to a server that failed, and one after the pause")
     func breaker() async throws {
         try await withHTTPTestServer { origin in

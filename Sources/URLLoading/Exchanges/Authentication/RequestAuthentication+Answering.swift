@@ -12,11 +12,11 @@ extension RequestAuthentication {
         guard let issue = origin.issue, let bearer = authenticator.bearer else { return nil }
         guard !origin.hasRenewedToken else { return false }
         origin.hasRenewedToken = true
-        renewals?(.refused(response, token: issue))
+        calls?.renewed(.refused(response, token: issue))
         let next = try await bearer.token(
             after: issue, since: origin.failedRefreshes, refusal: response, for: load.handle)
         try take(next)
-        if next != nil { renewals?(.sentAgain) }
+        if next != nil { calls?.renewed(.sentAgain) }
         return next != nil
     }
 

@@ -53,8 +53,8 @@ final class RequestAuthentication {
     let authenticator: Authenticator
     /// The caller set the request's Authorization field.
     private let isCallerSet: Bool
-    /// Notified of each bearer token that is renewed by this request.
-    private(set) var renewals: (@Sendable (TokenRenewal) -> Void)?
+    /// Told of each bearer token that is renewed by this request.
+    private(set) var calls: AttemptCalls?
     private let server: Authenticator.Server
     private let removals: Int
     private let destination: Destination
@@ -86,7 +86,7 @@ final class RequestAuthentication {
         self.init(
             load, load.core, load.original.url, destination, isCallerSet: isCallerSet,
             given: Self.credential(of: hop, load, destination))
-        renewals = hop.renewals
+        calls = hop.calls
     }
 
     /// - Parameters:

@@ -51,11 +51,7 @@ extension ProtocolClient.Next {
         _ request: Request, renewals: @escaping @Sendable (TokenRenewal) -> Void
     ) async throws(LoadError) -> ProtocolResponse {
         var hop = client.hop(for: request)
-        let outer = hop.renewals
-        hop.renewals = { renewal in
-            outer?(renewal)
-            renewals(renewal)
-        }
+        hop.calls = AttemptCalls(hop.calls, renewal: renewals)
         return try await client.forward(hop)
     }
 }

@@ -16,10 +16,8 @@ struct Hop: Sendable {
     var left: [Origin?] = []
     /// True once a redirect has left the caller's origin: fields and credentials meant for that origin are not sent.
     var isForeign: Bool { !left.isEmpty }
-    /// Called with each bearer token that is renewed for this request; nil unless a handler asks for it.
-    var renewals: (@Sendable (TokenRenewal) -> Void)?
-    /// Returns all fields of a repeated request, made anew; nil unless a handler asks for it.
-    var attemptFields: (@Sendable (Request) async throws -> Headers)?
+    /// The calls into handlers while it is attempted; nil unless a handler asks for one.
+    var calls: AttemptCalls?
 
     /// The hop that a redirect leads to.
     func next(_ request: Request) -> Hop {

@@ -23,6 +23,7 @@ extension HTTPHandler {
                 guard let head = exchange.head, let next = plan.retry(after: head, load),
                     load.affords(next, &entry)
                 else { return exchange }
+                hop.calls?.repeats(after: head)
                 exchange.release()
                 (retry, endsOnPathChange) = (next, false)
             } catch {

@@ -25,7 +25,7 @@ struct HTTPHandler: Sendable {
             // Lowest connection id that counts as fresh after a stale-connection retry.
             var firstFreshID = Int.min
             while true {
-                if hop.attemptFields != nil, retries.cause != nil { try await renewFields(of: &hop, for: load) }
+                if hop.calls?.makesFields == true, retries.cause != nil { try await renewFields(of: &hop, for: load) }
                 let request = try await prepare(hop, for: load, retries, &authentication)
                 record = load.events?.begin(request)
                 let exchange: any NetworkExchange
@@ -59,10 +59,10 @@ struct HTTPHandler: Sendable {
     /// Makes the fields of a repeated request anew, as a handler asks for.
     @inline(never)  // One frame less in the common case.
     private static func renewFields(of hop: inout Hop, for load: LoadContext) async throws(LoadError) {
-        guard let attemptFields = hop.attemptFields else { return }
+        guard let calls = hop.calls else { return }
         let request = hop.request
         let ending = await CallbackOutcome.run(load.handle) { () -> Result<Headers, any Error> in
-            do { return .success(try await attemptFields(request)) } catch { return .failure(error) }
+            do { return .success(try await calls.fields(for: request)) } catch { return .failure(error) }
         }
         switch ending {
         case .answered(.success(let fields)): hop.request.headers = fields

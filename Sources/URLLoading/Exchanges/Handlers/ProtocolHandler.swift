@@ -114,22 +114,23 @@ public struct ProtocolClient: Sendable {
         ///   handlers forward in this way, theirs in the order of the handlers. Given the request with the fields of an
         ///   earlier attempt; returns all fields of the next one.
         /// - Throws: the errors of ``load(_:)``, and those of `fields` in the first attempt. In a repetition they end
-        ///   the   load as errors of the handler do.
+        ///   the load as errors of the handler do.
         public func load(
             _ request: Request, fieldsOfEachAttempt fields: @escaping @Sendable (Request) async throws -> Headers
+        ) async throws -> ProtocolResponse {
+            try await load(request, fieldsOfEachAttempt: fields, beforeRepetition: nil)
+        }
+
+        /// - Parameter repeated: called with the head of each response after which a retry policy repeats the request,
+        ///   before its delay.
+        func load(
+            _ request: Request, fieldsOfEachAttempt fields: @escaping AttemptCalls.Fields,
+            beforeRepetition repeated: (@Sendable (HTTPHead) -> Void)?
         ) async throws -> ProtocolResponse {
             var request = request
             request.headers = try await fields(request)
             var hop = client.hop(for: request)
-            if let outer = hop.attemptFields {
-                hop.attemptFields = { request in
-                    var request = request
-                    request.headers = try await outer(request)
-                    return try await fields(request)
-                }
-            } else {
-                hop.attemptFields = fields
-            }
+            hop.calls = AttemptCalls(hop.calls, fields: fields, repeated: repeated)
             return try await client.forward(hop)
         }
     }

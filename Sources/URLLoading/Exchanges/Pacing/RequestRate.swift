@@ -15,8 +15,8 @@ import URLLoadingWire
 /// Each origin has a pace of its own. A request waits for its turn in order of arrival; so do the attempts of a
 /// ``RetryPolicy`` and the requests of redirects. A response with status 429 or 503 and Retry-After (RFC 9110 §10.2.3),
 /// and one whose RateLimit fields say that nothing remains (IETF draft *RateLimit header fields for HTTP*), pause all
-/// requests to its origin, at most for a day; afterwards they are sent at the even pace. A response that a
-/// ``RetryPolicy`` retries delays its own load only, as the policy says. A load that is cancelled gives its turn back.
+/// requests to its origin, at most for a day; afterwards they are sent at the even pace. So does a response after which
+/// a ``RetryPolicy`` repeats the request. A load that is cancelled gives its turn back.
 /// Requests of other schemes than http and https are not limited.
 public final class RequestRate: ProtocolHandler, CustomStringConvertible {
     private struct Host: Sendable {
@@ -51,15 +51,22 @@ public final class RequestRate: ProtocolHandler, CustomStringConvertible {
     public func load(_ request: Request, client: ProtocolClient) async throws -> ProtocolResponse {
         guard case .success(let destination) = request.destination else { return try await client.next.load(request) }
         let origin = destination.target.origin
+        let load = client.load
         let answer = try await client.next.load(request) { [self] request in
-            try await wait(origin, client.load)
+            try await wait(origin, load)
             return request.headers
+        } beforeRepetition: { [self] head in
+            pause(origin, after: head, load)
         }
-        if let head = answer.response.http, let seconds = ServerPause.seconds(head) {
-            let until = client.load.clock.now() + min(seconds, Self.longestPause) * 1_000_000_000
-            state.withLock { $0.hosts[origin]?.pace.pause(until: until) }
-        }
+        if let head = answer.response.http { pause(origin, after: head, load) }
         return answer
+    }
+
+    /// Holds all requests to the origin back for as long as a response asks.
+    private func pause(_ origin: Origin, after head: HTTPHead, _ load: LoadContext) {
+        guard let seconds = ServerPause.seconds(head) else { return }
+        let until = load.clock.now() + min(seconds, Self.longestPause) * 1_000_000_000
+        state.withLock { $0.hosts[origin]?.pace.pause(until: until) }
     }
 
     /// The paces that hold requests back, on one line: `5.0 a second, https://a.example: 3 waiting`.
