@@ -120,4 +120,57 @@ struct ModelContextTests {
         listening.cancel()
         await #expect { try await listening.value } throws: { ($0 as? LoadError)?.reason == .cancelled }
     }
+
+    // MARK: Without sessions
+
+    private struct Arguments<Values: Encodable & Sendable>: Encodable, Sendable { let name: String, arguments: Values }
+
+    private func stateless(_ path: String) throws -> StatelessContextClient {
+        StatelessContextClient(
+            session: Session(Servers.configuration), url: try Servers.url("MCP", path), program: "tests")
+    }
+
+    @Test(
+        "without a session a call is one request, answered with JSON or with events",
+        arguments: ["/json/", "/events/1/"])
+    func single(_ path: String) async throws {
+        let client = try stateless(path)
+        let sum: Result<Int> = try await client.call(
+            "tools/call", on: "add", Arguments(name: "add", arguments: ["a": 1, "b": 2]))
+        #expect(sum.structuredContent.result == 3)
+        await #expect(throws: StatelessContextClient.Refusal.self) {
+            let _: [String: String] = try await client.call("no/such/method", [String: String]())
+        }
+        // The name is also in a header field, which the server compares with the body.
+        await #expect(throws: StatelessContextClient.Refusal.self) {
+            let _: Result<Int> = try await client.call(
+                "tools/call", on: "ädd", Arguments(name: "add", arguments: ["a": 1, "b": 2]))
+        }
+        let received = Watched<[Data]>([])
+        let last: Result<Int> = try await client.call(
+            "tools/call", on: "count", Arguments(name: "count", arguments: ["to": 20])
+        ) { message in received.change { $0.append(message) } }
+        #expect(last.structuredContent.result == 20)
+        let progress = received.value.compactMap { try? JSONDecoder().decode(Progress.self, from: $0).params.progress }
+        #expect(progress == (path == "/json/" ? [] : (1...20).map(Double.init)))
+    }
+
+    @Test("without a session closing the stream cancels the call on the server")
+    func closed() async throws {
+        let client = try stateless("/events/4/")
+        let (name, received) = (UUID().uuidString, Watched(0))
+        let call = Task { () throws -> Result<String> in
+            try await client.call("tools/call", on: "wait", Arguments(name: "wait", arguments: ["name": name])) { _ in
+                received.add()
+            }
+        }
+        try await received.wait { $0 == 1 }
+        call.cancel()
+        await #expect { try await call.value } throws: { ($0 as? LoadError)?.reason == .cancelled }
+        try await eventuallyProcess {
+            let state: Result<String> = try await client.call(
+                "tools/call", on: "waits", Arguments(name: "waits", arguments: ["name": name]))
+            return state.structuredContent.result == "cancelled"
+        }
+    }
 }
