@@ -29,6 +29,9 @@ let strict: [SwiftSetting] =
         .enableUpcomingFeature("InferIsolatedConformances"),
     ] + sanitizer
 
+/// A library of HTTP/3, which is needed only by a build with the trait.
+func http3(_ name: String) -> Target.Dependency { .target(name: name, condition: .when(traits: ["HTTP3"])) }
+
 let package = Package(
     name: "URLLoading",
     products: [
@@ -39,11 +42,15 @@ let package = Package(
         .executable(name: "urlload", targets: ["urlload"]),
         .executable(name: "url-loading-agent", targets: ["url-loading-agent"]),
     ] + (shim ? [.library(name: "FoundationNetworking", targets: ["FoundationNetworking"])] : []),
+    traits: [
+        // docs/decisions/0027-http3-by-a-trait.md
+        .trait(name: "HTTP3", description: "HTTP/3 over ngtcp2, nghttp3 and OpenSSL 3.5.1 or later")
+    ],
     targets: [
         // Ends a build for another system than Linux, with an error in words.
         .target(name: "URLLoadingPlatform", swiftSettings: strict),
         // C: header-only access to the system and its libraries.
-        .target(name: "URLLoadingCSystem"),
+        .target(name: "URLLoadingCSystem", cSettings: [.define("HTTP3", .when(traits: ["HTTP3"]))]),
         .systemLibrary(name: "URLLoadingCOpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
         // Keeps OpenSSL usable while the process exits.
         .target(name: "URLLoadingCExit", dependencies: ["URLLoadingCOpenSSL"]),
@@ -51,6 +58,10 @@ let package = Package(
         .systemLibrary(name: "URLLoadingCBrotli", pkgConfig: "libbrotlidec", providers: [.apt(["libbrotli-dev"])]),
         .systemLibrary(name: "URLLoadingCZstd", pkgConfig: "libzstd", providers: [.apt(["libzstd-dev"])]),
         .systemLibrary(name: "URLLoadingCNghttp2", pkgConfig: "libnghttp2", providers: [.apt(["libnghttp2-dev"])]),
+        // Without pkg-config, which would warn of missing libraries in builds that do not use them.
+        .systemLibrary(
+            name: "URLLoadingCNgtcp2", providers: [.apt(["libngtcp2-dev", "libngtcp2-crypto-ossl-dev"])]),
+        .systemLibrary(name: "URLLoadingCNghttp3", providers: [.apt(["libnghttp3-dev"])]),
         .systemLibrary(name: "URLLoadingCIDN2", pkgConfig: "libidn2", providers: [.apt(["libidn2-dev"])]),
         .systemLibrary(name: "URLLoadingCPSL", pkgConfig: "libpsl", providers: [.apt(["libpsl-dev"])]),
         .systemLibrary(name: "URLLoadingCSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
@@ -60,14 +71,14 @@ let package = Package(
             name: "URLLoadingWire",
             dependencies: [
                 "URLLoadingPlatform", "URLLoadingCZlib", "URLLoadingCBrotli", "URLLoadingCZstd", "URLLoadingCNghttp2",
-                "URLLoadingCIDN2", "URLLoadingCPSL",
+                "URLLoadingCIDN2", "URLLoadingCPSL", http3("URLLoadingCNgtcp2"), http3("URLLoadingCNghttp3"),
             ],
             swiftSettings: strict + (fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : [])),
         .target(
             name: "URLLoadingIO",
             dependencies: [
                 "URLLoadingPlatform", "URLLoadingCSystem", "URLLoadingCExit", "URLLoadingCOpenSSL", "URLLoadingCSQLite",
-                "URLLoadingCZlib",
+                "URLLoadingCZlib", http3("URLLoadingCNgtcp2"),
             ],
             swiftSettings: strict),
 
@@ -140,7 +151,7 @@ let package = Package(
             name: "URLLoadingTests",
             dependencies: [
                 "URLLoading", "URLLoadingTesting", "URLLoadingWire", "URLLoadingIO",
-                "URLLoadingTestSupport", "URLLoadingCTestHome", "URLLoadingTestChildren",
+                "URLLoadingTestSupport", "URLLoadingCTestHome", "URLLoadingTestChildren", http3("URLLoadingCNghttp3"),
             ],
             swiftSettings: strict),
         // A program with a background session, which tests kill.

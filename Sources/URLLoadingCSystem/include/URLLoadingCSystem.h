@@ -94,6 +94,36 @@ ssize_t csys_receive(int descriptor, void *bytes, size_t count);
 /// Looks at one byte without consuming it. Returns 1, 0 at the end of input, or -errno.
 ssize_t csys_peek(int descriptor);
 
+/// Datagrams of UDP, in builds with the trait HTTP3. The functions return -errno on failure.
+enum {
+    /// The kernel cuts datagrams of one size from a buffer (UDP_SEGMENT).
+    CSYS_CUTS_DATAGRAMS = 1,
+    /// The kernel joins received datagrams of one size (UDP_GRO).
+    CSYS_JOINS_DATAGRAMS = 2,
+    /// The most groups of datagrams that are received by one call.
+    CSYS_MOST_RECEIVED = 4,
+};
+/// One datagram, or several that the kernel has joined.
+typedef struct {
+    uint32_t count;
+    /// The size of each datagram; the last one may be smaller.
+    uint32_t size;
+    /// The mark of congestion (RFC 3168).
+    uint8_t ecn;
+    /// The last datagram did not fit, and its rest is lost.
+    _Bool is_truncated;
+} csys_datagrams;
+int csys_datagram_socket(int family);
+/// Lets packets not be fragmented, reports their marks, and returns what the kernel is able to do. Never fails.
+int csys_datagram_prepare(int descriptor, int family);
+/// Sends datagrams of `size` bytes, of which the last may be smaller, marked with a traffic class (RFC 2474, RFC 3168).
+/// Returns the number of bytes in those that were sent. `cuts`: by CSYS_CUTS_DATAGRAMS; -EIO if the network device
+/// cannot do it.
+ssize_t csys_send_datagrams(
+    int descriptor, int family, const void *bytes, size_t count, size_t size, int traffic_class, bool cuts);
+/// Receives datagrams, each group with `room` bytes of the buffer. Returns the number of groups.
+int csys_receive_datagrams(int descriptor, void *bytes, size_t room, csys_datagrams *received, int capacity);
+
 /// Files to read: opened without waiting, not inherited by child processes. The functions return -errno on failure.
 typedef struct {
     int64_t size;

@@ -48,7 +48,7 @@ package final class TLSContext: Sendable {
         // Sessions are stored in `TLSSessionCache`, under its own keys.
         c_SSL_CTX_set_session_cache_mode(pointer, Int(SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL))
         SSL_CTX_sess_set_new_cb(pointer) { ssl, session in
-            if let ssl, let session { TLSLink.of(ssl)?.keep(session, of: ssl) }
+            if let ssl, let session { TLSCallbackState.of(ssl)?.keep(session, of: ssl) }
             // 0: `keep` made a copy, and OpenSSL retains its reference.
             return 0
         }

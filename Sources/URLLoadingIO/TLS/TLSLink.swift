@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The state behind an SSL object that OpenSSL's callbacks use: the transport below, and its last result. A BIO can
-// report only "retry" or failure; the actual result is kept here until the SSL call returns.
+// The transport below an SSL object, and its last result. A BIO can report only "retry" or failure; the actual result
+// is kept here until the SSL call returns.
 
 import URLLoadingCOpenSSL
 
-final class TLSLink {
+final class TLSLink: TLSCallbackState {
     let inner: any Transport
     /// The readiness that the transport below waits for: with TLS in TLS, a read may wait to write.
     var blocked = PollSlot.Interest.read
@@ -21,27 +21,16 @@ final class TLSLink {
     /// The first byte from the peer. Every TLS record type is a control character (RFC 8446 §5.1), with which no text
     /// begins.
     var firstByte: UInt8?
-    /// For clients: the verification of the server, and the client certificate.
-    let check: TLSTrustCheck?
-    let giving: TLSIdentitySelection?
-
     /// Bytes that OpenSSL took during one SSL call. OpenSSL keeps reading through tickets and key updates as long as
     /// they come, so a peer could keep it busy for ever, beyond the reach of every timeout. A handshake's certificates
     /// are limited to 100 KB and a record to 16 KB: more than this limit without application data is an attack.
     var takenInCall = 0
     private static let takenLimit = 256 * 1024
 
-    /// The session that this connection resumes, if the server accepted it.
-    var resumed: TLSSession?
-
-    /// The cache for new sessions; `nil` for servers.
-    private let cache: TLSSessionCache?
-    private let key: TLSSessionCache.Key?
-
     /// Creates the link of a server connection.
     init(_ inner: any Transport) {
         self.inner = inner
-        (cache, key, check, giving) = (nil, nil, nil, nil)
+        super.init()
     }
 
     init(
@@ -49,49 +38,13 @@ final class TLSLink {
         _ limits: TLSLimits?
     ) {
         self.inner = inner
-        cache = context.sessions
-        self.key = key
-        check = TLSTrustCheck(peer, context.configuration, context.chains, limits)
-        giving = TLSIdentitySelection(peer, context.configuration)
-    }
-
-    static func of(_ ssl: OpaquePointer?) -> TLSLink? {
-        guard let ssl, let link = SSL_get_ex_data(ssl, 0) else { return nil }
-        return Unmanaged<TLSLink>.fromOpaque(link).takeUnretainedValue()
-    }
-
-    /// Returns the link and the connection whose certificate is being verified.
-    static func of(store: OpaquePointer) -> (TLSLink, OpaquePointer)? {
-        guard let data = X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx()),
-            case let ssl = OpaquePointer(data), let link = of(ssl)
-        else { return nil }
-        return (link, ssl)
-    }
-
-    /// Whether a client certificate was presented. Also true if the offered session stands for one and the server did
-    /// not resume it: erring on the safe side.
-    var isIdentified: Bool { giving?.wasGiven == true || resumed?.isIdentified == true }
-
-    /// Whether a certificate or the handshake was below the configuration's level, on this connection or on the one
-    /// whose session it resumes.
-    func isWeak(_ ssl: OpaquePointer) -> Bool { check?.isWeak(ssl) == true || resumed?.isWeak == true }
-
-    func keep(_ session: OpaquePointer, of ssl: OpaquePointer) {
-        guard let cache, let key,
-            let copy = TLSSession(
-                copying: session, trust: check?.trust ?? resumed?.trust, until: check?.statusEnd ?? resumed?.statusEnd,
-                isIdentified: isIdentified, isWeak: isWeak(ssl))
-        else { return }
-        cache.store(copy, for: key)
+        super.init(to: peer, context, key, limits)
     }
 
     /// Makes `ssl` read and write through this link, which must outlive it.
     func attach(to ssl: OpaquePointer) -> Bool {
-        let me = Unmanaged.passUnretained(self).toOpaque()
-        guard let method = Self.method, let bio = BIO_new(method), SSL_set_ex_data(ssl, 0, me) == 1 else {
-            return false
-        }
-        BIO_set_data(bio, me)
+        guard let method = Self.method, let bio = BIO_new(method), receiveCallbacks(of: ssl) else { return false }
+        BIO_set_data(bio, Unmanaged.passUnretained(self).toOpaque())
         SSL_set_bio(ssl, bio, bio)
         return true
     }

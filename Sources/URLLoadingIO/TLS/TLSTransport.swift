@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// In this folder: TLS over any byte stream, and the trust in certificates (26 files: each side of OpenSSL's interface)
+// In this folder: TLS over any byte stream, and the trust in certificates (27 files: each side of OpenSSL's interface)
 
 // TLS over any transport, client and server.
 //

@@ -42,15 +42,19 @@ final class TLSTrustCheck {
 
     private static let failureLimit = 32
 
-    init(_ peer: TLSPeer, _ configuration: TLSConfiguration, _ chains: ProvenChains, _ limits: TLSLimits?) {
+    /// - Parameter mayPause: whether the handshake may wait for a decision or a missing issuer.
+    init(
+        _ peer: TLSPeer, _ configuration: TLSConfiguration, _ chains: ProvenChains, _ limits: TLSLimits?,
+        mayPause: Bool = true
+    ) {
         self.chains = chains
         self.limits = limits
-        let isSearched = configuration.fetchesMissingIssuers && peer.role == .origin
+        let isSearched = configuration.fetchesMissingIssuers && peer.role == .origin && mayPause
         search = TLSIssuerSearch(isEnabled: isSearched && configuration.verification == .full)
         name = peer.name
         verification = configuration.verification
         pins = configuration.pins(for: peer.name)
-        asks = peer.asksTrust && configuration.verification == .full
+        asks = peer.asksTrust && configuration.verification == .full && mayPause
         staples = configuration.verification == .full ? configuration.staples : .ignored
     }
 
@@ -199,7 +203,8 @@ final class TLSTrustCheck {
     /// Records each failure and continues if a decision is needed, which must know them all; otherwise the first
     /// failure ends the verification.
     private static let record: @convention(c) (Int32, OpaquePointer?) -> Int32 = { verdict, store in
-        guard verdict != 1, let store, let (link, _) = TLSLink.of(store: store), let check = link.check else {
+        guard verdict != 1, let store, let (state, _) = TLSCallbackState.of(store: store), let check = state.check
+        else {
             return verdict
         }
         check.note(store)

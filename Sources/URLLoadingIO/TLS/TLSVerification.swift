@@ -37,19 +37,19 @@ enum TLSVerification {
 
     /// Replaces OpenSSL's own verification (SSL_CTX_set_cert_verify_callback).
     static let check: @convention(c) (OpaquePointer?, UnsafeMutableRawPointer?) -> Int32 = { store, _ in
-        guard let store, let (link, ssl) = TLSLink.of(store: store), let check = link.check else { return 0 }
+        guard let store, let (state, ssl) = TLSCallbackState.of(store: store), let check = state.check else { return 0 }
         return check.run(store, ssl)
     }
 
     /// Called by OpenSSL when all of the server's messages have arrived, to check the stapled status.
     static let status: @convention(c) (OpaquePointer?, UnsafeMutableRawPointer?) -> Int32 = { ssl, _ in
-        guard let ssl, let check = TLSLink.of(ssl)?.check else { return 1 }
+        guard let ssl, let check = TLSCallbackState.of(ssl)?.check else { return 1 }
         return check.acceptsStatus(ssl) ? 1 : 0
     }
 
     /// Called by OpenSSL when the server requests a client certificate.
     static let identity: @convention(c) (OpaquePointer?, UnsafeMutableRawPointer?) -> Int32 = { ssl, _ in
-        guard let ssl, let giving = TLSLink.of(ssl)?.giving else { return 1 }
+        guard let ssl, let giving = TLSCallbackState.of(ssl)?.giving else { return 1 }
         return giving.run(ssl)
     }
 }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A request's fields in the form that nghttp2 expects: names in lower case, pseudo-header fields first, no fields
-// specific to an HTTP/1 connection (RFC 9113 §8.2.2, §8.3.1).
+// A request's fields in the form that nghttp2 and nghttp3 expect: names in lower case, pseudo-header fields first, no
+// fields specific to an HTTP/1 connection (RFC 9113 §8.2.2, §8.3.1).
 
 import URLLoadingCNghttp2
 
 struct HTTP2FieldList {
-    private var bytes: [UInt8] = []
-    private var entries: [Entry] = []
+    private(set) var bytes: [UInt8] = []
+    private(set) var entries: [Entry] = []
 
-    private struct Entry {
+    struct Entry {
         var name: Range<Int>
         var value: Range<Int>
         var isSecret: Bool

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// In this folder: connected sockets for datagrams, in builds with HTTP/3
+
+#if HTTP3
+
+import Synchronization
+import URLLoadingCSystem
+
+/// A connected UDP socket and its slot.
+///
+/// Sends and receives many datagrams with one call of the kernel where it can (UDP_SEGMENT, UDP_GRO), and otherwise one
+/// message for each. Marks packets for explicit congestion notification (RFC 3168), and never lets them be fragmented.
+/// Its methods do not wait: a task parks on the slot, as with a `Transport`. One task may send while another receives.
+package final class DatagramSocket: Sendable {
+    package let slot: PollSlot
+    package let peer: SocketAddress
+    private let descriptor: Int32
+    /// The DSCP in the upper six bits of the traffic class.
+    private let traffic: Int32
+    private let cuts: Atomic<Bool>
+    private let isClosed = Atomic<Bool>(false)
+
+    /// Creates a socket that sends to `peer` and receives only from it. Nothing is sent.
+    package init(
+        to peer: SocketAddress, with setup: SocketSetup = SocketSetup(), marked mark: SocketMark? = nil
+    ) throws(IOFailure) {
+        guard peer.family != .unix else { throw IOFailure(.invalidAddress(peer.description), .connect) }
+        let descriptor = csys_datagram_socket(peer.systemFamily)
+        guard descriptor >= 0 else { throw IOFailure(.system(-descriptor), .connect) }
+        self.descriptor = descriptor
+        self.peer = peer
+        traffic = Int32(mark?.codePoint ?? 0) << 2
+        slot = Poller.shared.borrowSlot()
+        let abilities = csys_datagram_prepare(descriptor, peer.systemFamily)
+        cuts = Atomic(abilities & Int32(CSYS_CUTS_DATAGRAMS) != 0)
+        do throws(IOFailure) {
+            var setup = setup
+            setup.keepAlive = nil
+            try setup.apply(to: descriptor, for: peer)
+            mark?.apply(to: descriptor, for: peer)
+            let outcome = peer.withSystemAddress { csys_connect(descriptor, $0, $1) } ?? -EINVAL
+            guard outcome == 0 else { throw IOFailure(.system(-outcome), .connect) }
+            try Poller.shared.register(descriptor, slot)
+        } catch {
+            close()
+            throw error
+        }
+    }
+
+    deinit { close() }
+
+    package func close() {
+        guard !isClosed.exchange(true, ordering: .acquiringAndReleasing) else { return }
+        _ = csys_close(descriptor)
+        Poller.shared.returnSlot(slot)
+    }
+
+    package var localAddress: SocketAddress? {
+        var storage = sockaddr_storage()
+        var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        guard csys_local_address(descriptor, &storage, &length) == 0 else { return nil }
+        return SocketAddress(storage, length: length)
+    }
+
+    /// Throws once the socket is closed, because its descriptor number may have been reused.
+    private func checkOpen(_ operation: IOFailure.Operation) throws(IOFailure) {
+        guard !isClosed.load(ordering: .acquiring) else { throw IOFailure(.system(EBADF), operation) }
+    }
+
+    // MARK: Sending
+
+    /// Whether the kernel cuts datagrams from a buffer.
+    package var cutsDatagrams: Bool { cuts.load(ordering: .relaxed) }
+    /// Sends a message for each datagram from now on.
+    func stopCutting() { cuts.store(false, ordering: .relaxed) }
+
+    /// Sends datagrams of `size` bytes; the last one may be smaller.
+    ///
+    /// A datagram that is too large for the network device counts as sent: to its sender, it is lost like any other.
+    /// - Parameter ecn: the mark of congestion, 0 to 3.
+    /// - Returns: the number of bytes in the datagrams that were sent.
+    package func send(_ bytes: UnsafeRawBufferPointer, size: Int, ecn: UInt8) throws(IOFailure) -> Progress {
+        try checkOpen(.write)
+        guard size > 0, !bytes.isEmpty else { return .moved(bytes.count) }
+        let cuts = cutsDatagrams
+        let traffic = traffic | Int32(ecn & 3)
+        let moved = csys_send_datagrams(
+            descriptor, peer.systemFamily, bytes.baseAddress, bytes.count, size, traffic, cuts)
+        guard moved < 0 else { return .moved(moved) }
+        switch Int32(-moved) {
+        case EAGAIN, ENOBUFS: return .blocked(.write)
+        // The device cannot do it (udp(7)), or one of the datagrams is too large for it.
+        case EIO where cuts, EINVAL where cuts, EMSGSIZE where cuts && bytes.count > size:
+            stopCutting()
+            return try send(bytes, size: size, ecn: ecn)
+        case EMSGSIZE: return .moved(min(size, bytes.count))
+        case let error: throw IOFailure(.system(error), .write)
+        }
+    }
+
+    // MARK: Receiving
+
+    /// Receives what has arrived, as far as `buffer` has room. `.moved` is the number of groups in the buffer.
+    ///
+    /// Throws `.system(ECONNREFUSED)` where the peer's machine has reported that no process has the port. Such a report
+    /// can be forged, and the next call receives all the same.
+    package func receive(into buffer: DatagramBuffer) throws(IOFailure) -> Progress {
+        try checkOpen(.read)
+        _ = slot.beginRead()
+        let count = buffer.fill { csys_receive_datagrams(descriptor, $0, $1, $2, $3) }
+        if count >= 0 {
+            slot.leaveInput(isEnd: false)
+            return .moved(Int(count))
+        }
+        guard count == -EAGAIN else { throw IOFailure(.system(-count), .read) }
+        return .blocked(.read)
+    }
+}
+
+#endif

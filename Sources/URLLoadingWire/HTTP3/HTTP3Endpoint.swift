@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#if HTTP3
+
+/// An HTTP/3 connection of a client as datagrams and events: a `QUICCodec`, and an `HTTP3Codec` for what its streams
+/// carry.
+///
+/// ```swift
+/// let endpoint = try HTTP3Endpoint(tls, now: now)
+/// while let sent = endpoint.nextDatagrams(into: buffer, now: now) { … }
+/// // …wait for a datagram, at most until `endpoint.deadline`, then:
+/// endpoint.receive(datagram, ecn: 0, now: now)
+/// endpoint.passDeadline(now: now)
+/// for event in endpoint.takeEvents() { … }   // bodies are ranges of `endpoint.received`
+/// endpoint.releaseReceived()
+/// ```
+///
+/// Used by one task at a time.
+package final class HTTP3Endpoint {
+    private let quic: QUICCodec
+    private let http: HTTP3Codec
+    private var events: [HTTP3EndpointEvent] = []
+
+    package init(
+        _ security: any QUICSecurity, quic: QUICLimits = QUICLimits(), http: HTTP3Limits = HTTP3Limits(),
+        token: [UInt8] = [], now: Int64
+    ) throws(WireViolation) {
+        self.quic = try QUICCodec(client: security, limits: quic, token: token, now: now)
+        self.http = try HTTP3Codec(limits: http)
+    }
+
+    // MARK: Datagrams
+
+    /// Processes one datagram; see ``QUICCodec/receive(_:ecn:now:)``.
+    package func receive(_ datagram: UnsafeRawBufferPointer, ecn: UInt8, now: Int64) {
+        quic.receive(datagram, ecn: ecn, now: now)
+        pump(now)
+    }
+
+    /// Writes the datagrams that are due now; see ``QUICCodec/nextDatagrams(into:from:now:)``.
+    package func nextDatagrams(into buffer: UnsafeMutableRawBufferPointer, now: Int64) -> QUICDatagrams? {
+        let datagrams = quic.nextDatagrams(into: buffer, from: http, now: now)
+        pump(now)
+        return datagrams
+    }
+
+    /// When ``passDeadline(now:)`` must be called; `nil` for never.
+    package var deadline: Int64? { quic.deadline }
+
+    package func passDeadline(now: Int64) {
+        quic.passDeadline(now: now)
+        pump(now)
+    }
+
+    /// Returns the events since the last call.
+    package func takeEvents() -> [HTTP3EndpointEvent] {
+        guard !events.isEmpty else { return [] }
+        defer { events = [] }
+        return events
+    }
+
+    /// The memory of the bodies in the events.
+    package var received: [UInt8] { quic.received }
+    /// Gives up the bodies in the events that were taken.
+    package func releaseReceived() { quic.releaseReceived() }
+
+    package var isOver: Bool { quic.isOver }
+
+    // MARK: Between the codecs
+
+    private func pump(_ now: Int64) {
+        for event in quic.takeEvents() { handle(event, now) }
+        carryOut()
+        for event in http.takeEvents() {
+            events.append(.http(event))
+            if case .failed(_, let code) = event { quic.close(.application(code.rawValue)) }
+        }
+        // A connection that was closed just now.
+        for event in quic.takeEvents() { handle(event, now) }
+    }
+
+    private func handle(_ event: QUICEvent, _ now: Int64) {
+        switch event {
+        case .handshakeCompleted: begin()
+        case .handshakeConfirmed: break
+        case .data(let stream, let range, let isEnd): receive(range, isEnd: isEnd, on: stream, now)
+        case .acknowledged(let stream, let count): http.acknowledged(count, on: stream)
+        case .reset(let stream, let code): http.wasReset(stream, code)
+        case .stopSending(let stream, _): http.wasStopped(stream)
+        case .unblocked(let stream): http.unblock(stream)
+        case .closed(let stream, let code): http.closed(stream, code)
+        case .streamsPermitted: events.append(.streamsPermitted)
+        case .token(let token): events.append(.token(token))
+        case .ended(let end): events.append(.ended(end))
+        }
+    }
+
+    /// Opens the three streams that every connection has (RFC 9114 §6.2, RFC 9204 §4.2).
+    private func begin() {
+        guard let control = quic.openOutgoingStream(), let encoder = quic.openOutgoingStream(),
+            let decoder = quic.openOutgoingStream(),
+            (try? http.bind(control: control, encoder: encoder, decoder: decoder)) != nil
+        else { return quic.close(.application(HTTP3ErrorCode.generalProtocolError.rawValue)) }
+        events.append(.ready)
+    }
+
+    /// The connection's credit is returned on arrival, so that an unread stream does not block the others.
+    private func receive(_ range: Range<Int>, isEnd: Bool, on stream: Int64, _ now: Int64) {
+        let consumed = quic.received.withUnsafeBytes {
+            http.receive(
+                UnsafeRawBufferPointer(rebasing: $0[range]), in: $0, isEnd: isEnd, on: stream,
+                second: now / 1_000_000_000)
+        }
+        quic.arrived(range.count)
+        quic.consumed(consumed, on: stream)
+    }
+
+    private func carryOut() {
+        for order in http.takeOrders() {
+            switch order {
+            case .abort(let stream, let code): quic.abort(stream, code.rawValue)
+            case .stopReceiving(let stream, let code): quic.stopReceiving(stream, code.rawValue)
+            case .stopSending(let stream, let code): quic.stopSending(stream, code.rawValue)
+            case .consumed(let stream, let count): quic.consumed(count, on: stream)
+            }
+        }
+    }
+
+    // MARK: Requests
+
+    /// Begins a request; `nil` if the peer permits no more streams until the event `streamsPermitted`.
+    package func submit(_ request: HTTP2Request, hasBody: Bool) throws(WireViolation) -> Int64? {
+        guard let stream = quic.openStream() else { return nil }
+        do throws(WireViolation) { try http.submit(request, hasBody: hasBody, on: stream) } catch {
+            quic.abort(stream, HTTP3ErrorCode.requestCancelled.rawValue)
+            throw error
+        }
+        return stream
+    }
+
+    /// How many requests may begin now.
+    package var streamsLeft: Int { quic.streamsLeft }
+    /// The number of requests that are not over.
+    package var requestCount: Int { http.requestCount }
+
+    /// Adds to the body of a request; see ``HTTP3Codec/send(_:on:)``.
+    package func send(_ bytes: UnsafeRawBufferPointer, on stream: Int64) { http.send(bytes, on: stream) }
+    package func endSending(on stream: Int64, trailers: Headers = Headers()) throws(WireViolation) {
+        try http.endSending(on: stream, trailers: trailers)
+    }
+    package func queued(on stream: Int64) -> Int { http.queued(on: stream) }
+    package func held(on stream: Int64) -> Int { http.held(on: stream) }
+
+    /// Returns credit for a part of a body that the reader has taken.
+    package func consumed(_ count: Int, on stream: Int64) { quic.consumed(count, on: stream) }
+
+    /// Ends a request before its response is complete.
+    package func reset(_ stream: Int64, _ code: HTTP3ErrorCode) {
+        http.reset(stream, code)
+        carryOut()
+    }
+
+    package func prioritize(_ stream: Int64, urgency: Int) { http.prioritize(stream, urgency: urgency) }
+
+    /// Ends the connection.
+    package func close(_ code: HTTP3ErrorCode = .noError) { quic.close(.application(code.rawValue)) }
+
+    /// See ``QUICCodec/keepAlive(after:)``.
+    package func keepAlive(after nanoseconds: Int64?) { quic.keepAlive(after: nanoseconds) }
+}
+
+/// An event of a connection.
+package enum HTTP3EndpointEvent: Sendable, Equatable {
+    /// The handshake is over: requests may begin.
+    case ready
+    case http(HTTP3Event)
+    /// The peer permits more requests.
+    case streamsPermitted
+    /// A token for later connections to this server.
+    case token([UInt8])
+    /// The connection is over.
+    case ended(QUICEnd)
+}
+
+#endif

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// In this folder: QUIC over ngtcp2, without I/O and clock: datagrams and the time in, datagrams, events and deadlines
+//     out
+
+#if HTTP3
+
+import URLLoadingCNgtcp2
+
+/// One QUIC connection (RFC 9000), without sockets and clock.
+///
+/// ```swift
+/// let codec = try QUICCodec(client: tls, now: now)
+/// while let sent = codec.nextDatagrams(into: buffer, from: streams, now: now) { … }
+/// // …wait for a datagram, at most until `codec.deadline`, then:
+/// codec.receive(datagram, ecn: 0, now: now)
+/// codec.passDeadline(now: now)
+/// for event in codec.takeEvents() { … }
+/// ```
+///
+/// The bytes of streams are ranges of `received`, until `releaseReceived` is called. Times are nanoseconds of one
+/// monotonic clock. ngtcp2's callbacks (`QUICCallbacks`) only append events. Used by one task at a time.
+package final class QUICCodec {
+    package let limits: QUICLimits
+    let connection: OpaquePointer
+    // Driven by ngtcp2's helper, so it must live as long as `connection`.
+    private let security: any QUICSecurity
+    private let collector: QUICCollector
+    /// The reason that the peer is told; `nil` once it was told, and if there is none to tell.
+    private var closing: ngtcp2_ccerr?
+    /// True once the connection is over for its streams; a last datagram may be due.
+    package private(set) var isOver = false
+
+    // MARK: Beginning
+
+    /// Creates the client side. Nothing is sent before `nextDatagrams`.
+    /// - Parameter token: a token with which the server knows the client's address from an earlier connection
+    ///   (RFC 9000 §8.1.3).
+    package init(
+        client security: any QUICSecurity, limits: QUICLimits = QUICLimits(), token: [UInt8] = [], now: Int64
+    ) throws(WireViolation) {
+        self.limits = limits
+        self.security = security
+        let collector = QUICCollector(limits)
+        self.collector = collector
+        var (destination, own) = (ngtcp2_cid(random: 18), ngtcp2_cid(random: limits.connectionIDLength))
+        let parameters = limits.parameters
+        var made: OpaquePointer?
+        let result = token.withUnsafeBufferPointer { token in
+            var settings = limits.settings(now: now)
+            settings.token = token.isEmpty ? nil : token.baseAddress
+            settings.tokenlen = token.count
+            return QUICPath(0).withPointer { path in
+                withUnsafePointer(to: parameters) {
+                    c_ngtcp2_conn_client_new(
+                        &made, &destination, &own, path, &QUICCallbacks.client, &settings, $0,
+                        collector.context)
+                }
+            }
+        }
+        guard result == 0, let made else { throw .local(.illegalState, "ngtcp2") }
+        connection = made
+        begin()
+    }
+
+    /// Creates the server side for the first datagram of a client, which is then passed to `receive`. For test servers.
+    package init(
+        server security: any QUICSecurity, limits: QUICLimits, first: UnsafeRawBufferPointer, now: Int64
+    ) throws(WireViolation) {
+        self.limits = limits
+        self.security = security
+        let collector = QUICCollector(limits)
+        self.collector = collector
+        var header = ngtcp2_pkt_hd()
+        guard ngtcp2_accept(&header, first.bindMemory(to: UInt8.self).baseAddress, first.count) == 0 else {
+            throw .remote(.quicViolation, "RFC 9000 7.2")
+        }
+        var own = ngtcp2_cid(random: limits.connectionIDLength)
+        var parameters = limits.parameters
+        parameters.original_dcid = header.dcid
+        parameters.original_dcid_present = 1
+        var settings = limits.settings(now: now)
+        var made: OpaquePointer?
+        let result = QUICPath(0).withPointer { path in
+            c_ngtcp2_conn_server_new(
+                &made, &header.scid, &own, path, header.version, &QUICCallbacks.server, &settings, &parameters,
+                collector.context)
+        }
+        guard result == 0, let made else { throw .local(.illegalState, "ngtcp2") }
+        connection = made
+        begin()
+    }
+
+    private func begin() {
+        security.bind(to: connection)
+        ngtcp2_conn_set_tls_native_handle(connection, security.handle)
+    }
+
+    deinit {
+        security.beginCalls()
+        ngtcp2_conn_del(connection)
+        security.bind(to: nil)
+    }
+
+    // MARK: Receiving
+
+    /// Processes one datagram. The results are events; the output may have changed too.
+    /// - Parameter ecn: the mark of congestion of its packet (RFC 3168), 0 to 3.
+    package func receive(_ datagram: UnsafeRawBufferPointer, ecn: UInt8, now: Int64) {
+        guard !isOver, !datagram.isEmpty else { return }
+        security.beginCalls()
+        let result = QUICPath(0).withPointer {
+            c_ngtcp2_conn_read_pkt(
+                connection, $0, ecn, datagram.bindMemory(to: UInt8.self).baseAddress, datagram.count, UInt64(now))
+        }
+        guard result == 0 else { return end(result) }
+        var info = ngtcp2_conn_info()
+        c_ngtcp2_conn_get_conn_info(connection, &info)
+        // Only authentic packets count, because others may be of any sender.
+        guard collector.flood.permits(packets: info.pkt_recv, now: now, limits) else {
+            return close(.transport(.internalError), because: .violation(.remote(.quicFlood, "RFC 9000 21.9")))
+        }
+    }
+
+    /// The bytes of the streams in the events since `releaseReceived`.
+    package var received: [UInt8] { collector.input }
+
+    /// Gives up the bytes of the events that were taken.
+    package func releaseReceived() { collector.releaseInput() }
+
+    /// Returns the events since the last call.
+    package func takeEvents() -> [QUICEvent] { collector.takeEvents() }
+
+    // MARK: Sending
+
+    /// Writes datagrams of one size into `buffer`, for packets that are due now.
+    /// - Parameters:
+    ///   - buffer: at least 1,500 bytes; 64 KiB is the most that is written at once.
+    ///   - source: provides the bytes of streams.
+    /// - Returns: the datagrams; `nil` if none are due before `deadline`.
+    package func nextDatagrams(
+        into buffer: UnsafeMutableRawBufferPointer, from source: (any QUICStreamSource)?, now: Int64
+    ) -> QUICDatagrams? {
+        security.beginCalls()
+        let bytes = buffer.bindMemory(to: UInt8.self)
+        if closing != nil { return lastDatagram(bytes, now) }
+        guard !isOver else { return nil }
+        collector.source = source
+        defer { collector.source = nil }
+        var (size, ecn) = (0, UInt8(0))
+        let count = c_ngtcp2_conn_write_packets(
+            connection, &ecn, bytes.baseAddress, bytes.count, &size, QUICCallbacks.write, UInt64(now))
+        if count < 0 {
+            end(Int32(truncatingIfNeeded: count))
+            return closing == nil ? nil : lastDatagram(bytes, now)
+        }
+        ngtcp2_conn_update_pkt_tx_time(connection, UInt64(now))
+        return count == 0 ? nil : QUICDatagrams(count: count, size: size > 0 ? size : count, ecn: ecn)
+    }
+
+    // MARK: Time
+
+    /// When `passDeadline` must be called, unless a datagram is received before; `nil` for never.
+    package var deadline: Int64? {
+        guard !isOver else { return nil }
+        return Int64(exactly: ngtcp2_conn_get_expiry(connection))
+    }
+
+    /// Handles the deadline, if it has passed: losses, pacing, and the end of a connection whose peer is silent.
+    package func passDeadline(now: Int64) {
+        guard let deadline, deadline <= now else { return }
+        security.beginCalls()
+        let result = ngtcp2_conn_handle_expiry(connection, UInt64(now))
+        if result != 0 { end(result) }
+    }
+
+    /// Sends a PING after this many nanoseconds of silence; `nil` for never.
+    package func keepAlive(after nanoseconds: Int64?) {
+        ngtcp2_conn_set_keep_alive_timeout(connection, nanoseconds.map { UInt64($0) } ?? UInt64.max)
+    }
+
+    // MARK: Streams
+
+    /// How many streams in both directions may be opened now.
+    package var streamsLeft: Int { Int(clamping: ngtcp2_conn_get_streams_bidi_left(connection)) }
+
+    /// Opens a stream in both directions; `nil` if the peer permits no more for now.
+    package func openStream() -> Int64? { open { ngtcp2_conn_open_bidi_stream(connection, $0, nil) } }
+
+    /// Opens a stream in one direction.
+    package func openOutgoingStream() -> Int64? { open { ngtcp2_conn_open_uni_stream(connection, $0, nil) } }
+
+    private func open(_ body: (UnsafeMutablePointer<Int64>) -> Int32) -> Int64? {
+        var stream: Int64 = -1
+        guard !isOver else { return nil }
+        return body(&stream) == 0 ? stream : nil
+    }
+
+    /// Ends both directions of a stream with an error of the application (RFC 9000 §19.4, §19.5).
+    package func abort(_ stream: Int64, _ code: UInt64) { ngtcp2_conn_shutdown_stream(connection, 0, stream, code) }
+    package func stopReceiving(_ stream: Int64, _ code: UInt64) {
+        ngtcp2_conn_shutdown_stream_read(connection, 0, stream, code)
+    }
+    package func stopSending(_ stream: Int64, _ code: UInt64) {
+        ngtcp2_conn_shutdown_stream_write(connection, 0, stream, code)
+    }
+
+    /// Lets the peer send as much more on all streams (RFC 9000 §4.1).
+    package func arrived(_ count: Int) {
+        if count > 0 { ngtcp2_conn_extend_max_offset(connection, UInt64(count)) }
+    }
+    /// Lets the peer send as much more on this stream.
+    package func consumed(_ count: Int, on stream: Int64) {
+        if count > 0 { ngtcp2_conn_extend_max_stream_offset(connection, stream, UInt64(count)) }
+    }
+
+    // MARK: Ending
+
+    /// Ends the connection, which tells the peer the reason in a last datagram.
+    package func close(_ code: QUICErrorCode) { close(code, because: .closedHere) }
+
+    private func close(_ code: QUICErrorCode, because end: QUICEnd) {
+        guard !isOver else { return }
+        var reason = ngtcp2_ccerr()
+        switch code {
+        case .application(let code): ngtcp2_ccerr_set_application_error(&reason, code, nil, 0)
+        case .transport(let code): ngtcp2_ccerr_set_transport_error(&reason, code.rawValue, nil, 0)
+        }
+        closing = reason
+        finish(end)
+    }
+
+    private func finish(_ end: QUICEnd) {
+        isOver = true
+        collector.add(.ended(end))
+    }
+
+    private func lastDatagram(_ bytes: UnsafeMutableBufferPointer<UInt8>, _ now: Int64) -> QUICDatagrams? {
+        guard var reason = closing else { return nil }
+        closing = nil
+        let count = c_ngtcp2_conn_write_connection_close(
+            connection, bytes.baseAddress, min(bytes.count, Self.lastSize), &reason, UInt64(now))
+        return count > 0 ? QUICDatagrams(count: count, size: count, ecn: 0) : nil
+    }
+    private static let lastSize = 1200
+
+    /// Handles a result of ngtcp2 with which a connection ends.
+    private func end(_ result: Int32) {
+        guard !isOver else { return }
+        switch result {
+        case NGTCP2_ERR_DRAINING:
+            let reason = ngtcp2_conn_get_ccerr(connection).pointee
+            let isApplication = reason.type == NGTCP2_CCERR_TYPE_APPLICATION
+            if collector.wasReset { return finish(.forgottenByPeer) }
+            finish(
+                .closedByPeer(
+                    isApplication ? .application(reason.error_code) : .transport(.init(rawValue: reason.error_code))))
+        case NGTCP2_ERR_IDLE_CLOSE: finish(.idle)
+        case NGTCP2_ERR_HANDSHAKE_TIMEOUT: finish(.handshakeTimedOut)
+        case NGTCP2_ERR_RECV_VERSION_NEGOTIATION: finish(.noCommonVersion)
+        // NGTCP2_ERR_RETRY asks a server to prove the client's address first, which a test server does not.
+        case NGTCP2_ERR_CLOSING, NGTCP2_ERR_DROP_CONN, NGTCP2_ERR_RETRY: finish(.dropped)
+        case NGTCP2_ERR_CRYPTO:
+            let alert = ngtcp2_conn_get_tls_alert(connection)
+            var reason = ngtcp2_ccerr()
+            ngtcp2_ccerr_set_tls_alert(&reason, alert, nil, 0)
+            closing = reason
+            finish(.handshakeFailed(alert: alert))
+        default:
+            var reason = ngtcp2_ccerr()
+            ngtcp2_ccerr_set_liberr(&reason, result, nil, 0)
+            closing = reason
+            let words = ngtcp2_strerror(result).map { String(cString: $0) } ?? ""
+            finish(.violation(.remote(.quicViolation, "RFC 9000 20.1, \(words)")))
+        }
+    }
+}
+
+#endif

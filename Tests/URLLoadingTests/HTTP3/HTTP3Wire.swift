@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#if HTTP3
+
+import Testing
+import URLLoadingIO
+import URLLoadingTesting
+import URLLoadingWire
+
+/// A client and a server that exchange datagrams in memory, with a clock that goes on when neither has anything to
+/// send.
+final class HTTP3Wire {
+    /// What happens to one datagram.
+    enum Fault: Sendable, Hashable, CaseIterable { case lose, double, truncate, flip }
+
+    let client: HTTP3Endpoint
+    let clientTLS: QUICTLS
+    let server: HTTP3Peer
+    private(set) var now: Int64 = 1_000_000_000
+    private(set) var events: [HTTP3EndpointEvent] = []
+    private(set) var body: [Int64: [UInt8]] = [:]
+    /// The datagrams that each side has sent.
+    private(set) var sent = (client: 0, server: 0)
+    /// Applied to the datagram of this number that a side sends.
+    var fault: (isClient: Bool, number: Int, fault: Fault)?
+    /// Whether the reader of a body takes what arrives.
+    var consumes = true
+    private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 65_536, alignment: 16)
+
+    init(
+        _ options: TestCertificateOptions = .init(), name: TLSPeerName = .dns("localhost"),
+        quic: QUICLimits = QUICLimits(), http: HTTP3Limits = HTTP3Limits(), server limits: QUICLimits = .forServers,
+        pins: [TLSRule<[TLSPin]>] = [], contexts: (TLSContext, TLSServerContext)? = nil,
+        answer: @escaping (HTTP3Received) -> HTTP3Answer = { _ in HTTP3Answer(body: Array("hello".utf8)) }
+    ) throws {
+        let contexts = try contexts ?? Self.contexts(options, pins: pins)
+        clientTLS = try QUICTLS(
+            client: contexts.0, peer: TLSPeer(name, port: 443, applicationProtocols: ["h3"]))
+        client = try HTTP3Endpoint(clientTLS, quic: quic, http: http, now: now)
+        server = HTTP3Peer(try QUICTLS(server: contexts.1), limits: limits, answer: answer)
+    }
+
+    deinit { buffer.deallocate() }
+
+    static func contexts(
+        _ options: TestCertificateOptions = .init(), pins: [TLSRule<[TLSPin]>] = [], tickets: Int = 2,
+        authority name: String = "Test root"
+    ) throws -> (TLSContext, TLSServerContext) {
+        let authority = try TestCertificateAuthority(commonName: name)
+        let identity = try authority.issue(options)
+        var server = TLSServerContext.Configuration(
+            certificateChain: identity.certificatePEM, privateKey: identity.keyPEM)
+        server.applicationProtocols = ["h3"]
+        server.tickets = tickets
+        var configuration = TLSConfiguration()
+        configuration.roots = .pem(authority.pem)
+        configuration.pins = pins
+        return (try TLSContext(configuration), try TLSServerContext(server))
+    }
+
+    /// Moves datagrams until the condition is met. Returns false if neither side has anything to do any more, or after
+    /// `most` rounds.
+    /// - Parameter within: the nanoseconds that the clock goes on at once at most.
+    @discardableResult
+    func run(most: Int = 20_000, within: Int64 = .max, until isMet: (HTTP3Wire) -> Bool = { _ in false }) throws -> Bool
+    {
+        for _ in 0..<most {
+            if isMet(self) { return true }
+            if try move() { continue }
+            if isMet(self) { return true }
+            guard let next = [client.deadline, server.quic?.deadline].compactMap(\.self).min(), next - now < within
+            else { return false }
+            now = max(now + 1, next)
+            client.passDeadline(now: now)
+            try server.passDeadline(now: now)
+            take()
+        }
+        return false
+    }
+
+    /// Moves what both sides have to send now. Returns whether that was anything.
+    private func move() throws -> Bool {
+        var moved = false
+        while let datagrams = client.nextDatagrams(into: buffer, now: now) {
+            moved = true
+            for datagram in pieces(datagrams, isClient: true) {
+                try datagram.withUnsafeBytes { try server.receive($0, now: now) }
+            }
+        }
+        take()
+        while let datagrams = try server.nextDatagrams(into: buffer, now: now) {
+            moved = true
+            for datagram in pieces(datagrams, isClient: false) {
+                datagram.withUnsafeBytes { client.receive($0, ecn: 0, now: now) }
+            }
+            take()
+        }
+        now += 1_000_000
+        return moved
+    }
+
+    private func pieces(_ datagrams: QUICDatagrams, isClient: Bool) -> [[UInt8]] {
+        var all: [[UInt8]] = []
+        for start in stride(from: 0, to: datagrams.count, by: datagrams.size) {
+            let number = isClient ? sent.client : sent.server
+            if isClient { sent.client += 1 } else { sent.server += 1 }
+            var datagram = Array(buffer[start..<min(datagrams.count, start + datagrams.size)])
+            guard let fault, fault.isClient == isClient, fault.number == number else {
+                all.append(datagram)
+                continue
+            }
+            switch fault.fault {
+            case .lose: break
+            case .double: all += [datagram, datagram]
+            case .truncate: all.append(Array(datagram.prefix(datagram.count / 2)))
+            case .flip:
+                datagram[datagram.count / 2] ^= 1
+                all.append(datagram)
+            }
+        }
+        return all
+    }
+
+    private func take() {
+        for event in client.takeEvents() {
+            switch event {
+            case .http(.data(let stream, let range)):
+                body[stream, default: []] += client.received[range]
+                if consumes { client.consumed(range.count, on: stream) }
+            case .http(.lateData(let stream, let bytes)):
+                body[stream, default: []] += bytes
+                if consumes { client.consumed(bytes.count, on: stream) }
+            default: events.append(event)
+            }
+        }
+        client.releaseReceived()
+    }
+
+    // MARK: Requests
+
+    func connect() throws {
+        #expect(
+            try run { $0.events.contains(.ready) },
+            "\(String(describing: fault)) \(String(describing: end)), server \(String(describing: server.end))")
+    }
+
+    func submit(_ method: String = "GET", path: String = "/", hasBody: Bool = false) throws -> Int64 {
+        let request = HTTP2Request(
+            method: Method(method), scheme: "https", authority: Array("localhost".utf8), path: Array(path.utf8),
+            framing: hasBody ? .chunked : .none)
+        return try #require(
+            try client.submit(request, hasBody: hasBody),
+            "\(String(describing: end)), server \(String(describing: server.end))")
+    }
+
+    /// Sends a body as far as its stream takes it, a piece after the other.
+    func send(_ bytes: [UInt8], on stream: Int64, trailers: Headers = Headers()) throws {
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let piece = rest.prefix(50_000)
+            piece.withUnsafeBytes { client.send($0, on: stream) }
+            rest = rest.dropFirst(piece.count)
+            guard try run(until: { $0.client.queued(on: stream) == 0 }) else { break }
+        }
+        try client.endSending(on: stream, trailers: trailers)
+    }
+
+    func response(_ stream: Int64) -> HTTP1ResponseHead? {
+        for case .http(.response(stream, let head)) in events { return head }
+        return nil
+    }
+    func trailers(_ stream: Int64) -> Headers? {
+        for case .http(.end(stream, let trailers)) in events { return trailers }
+        return nil
+    }
+    /// Runs until the response of a stream is complete, or its stream or the connection is over.
+    @discardableResult
+    func finish(_ stream: Int64) throws -> Bool {
+        try run { wire in wire.trailers(stream) != nil || wire.end != nil || wire.isReset(stream) }
+        return trailers(stream) != nil
+    }
+    func isReset(_ stream: Int64) -> Bool {
+        events.contains {
+            switch $0 {
+            case .http(.reset(stream, _)), .http(.violation(stream, _)), .http(.unprocessed(stream)): true
+            default: false
+            }
+        }
+    }
+    var end: QUICEnd? {
+        for case .ended(let end) in events { return end }
+        return nil
+    }
+}
+
+#endif
