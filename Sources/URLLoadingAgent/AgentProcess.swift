@@ -33,6 +33,8 @@ struct AgentProcess: Sendable {
                 return await refuse(
                     "the journal in \(folder) is of version \(version), later than this agent; it is left as it is")
             case .failed(let words): BackgroundAgent.log("the journal in \(folder) cannot be opened: \(words)")
+            // Of a write only.
+            case .stale: break
             }
             return error == .inUse ? 75 : 70
         }

@@ -97,7 +97,7 @@ extension TransferService {
         where transfer.identifier == name && transfer.order.challenges == .delegate {
             transfer.order.challenges = nil
             transfers[transfer.id] = transfer
-            save([.transfer(transfer.journaled)])
+            save([transfer.orderUpdate])
         }
     }
 
