@@ -2,6 +2,7 @@
 
 // The persistent state of the agent.
 
+import URLLoading
 import URLLoadingIO
 
 /// The right to change one transfer of a journal. It ends when another agent claims the transfer: that claim has a
@@ -15,6 +16,34 @@ struct TransferClaim: Sendable, Hashable {
     static let none = TransferClaim(number: 0, epoch: 0)
 
     init(number: Int64, epoch: Int64) { (self.number, self.epoch) = (number, epoch) }
+}
+
+/// Which agent has to do with a transfer next.
+enum TransferStanding: Sendable, Equatable {
+    /// The one that has claimed it, which keeps it.
+    case working
+    /// Any.
+    case ready
+    /// Any, after some time in nanoseconds.
+    case later(Int64)
+    /// None, until its program resumes it or answers a challenge. - isParked: whether a challenge waits.
+    case none(isParked: Bool)
+}
+
+/// What a journal must know of a transfer to give it to an agent.
+struct JournaledTerms: Sendable, Equatable {
+    var host: String
+    var priority: UInt8
+    var isDiscretionary: Bool
+    var standing: TransferStanding
+
+    init(
+        host: String = "", priority: UInt8 = TransferOrder.usualPriority, isDiscretionary: Bool = false,
+        standing: TransferStanding = .ready
+    ) {
+        (self.host, self.priority, self.isDiscretionary) = (host, priority, isDiscretionary)
+        self.standing = standing
+    }
 }
 
 /// One transfer as it is recorded.
@@ -31,13 +60,16 @@ struct JournaledTransfer: Sendable, Equatable {
     var progress: [UInt8]
     /// The encoded ``TransferSecrets``; `nil` in rows that are read for a program.
     var secrets: [UInt8]?
+    /// Of a new transfer. Journals need not return them.
+    var terms: JournaledTerms
 
     init(
         claim: TransferClaim = .none, id: String, identifier: String, order: [UInt8], state: [UInt8],
-        progress: [UInt8], secrets: [UInt8]? = nil
+        progress: [UInt8], secrets: [UInt8]? = nil, terms: JournaledTerms = JournaledTerms()
     ) {
         (self.claim, self.id, self.identifier) = (claim, id, identifier)
-        (self.order, self.state, self.progress, self.secrets) = (order, state, progress, secrets)
+        (self.order, self.state, self.progress) = (order, state, progress)
+        (self.secrets, self.terms) = (secrets, terms)
     }
 }
 
@@ -62,6 +94,45 @@ struct JournaledEvent: Sendable, Equatable {
     init(sequence: Int64, transfer: JournaledTransfer) { (self.sequence, self.transfer) = (sequence, transfer) }
 }
 
+/// Which transfers an agent claims.
+enum ClaimRequest: Sendable, Equatable {
+    /// Transfers that may begin now.
+    /// - hosts, identifiers: those for which the agent has no place.
+    /// - takesDiscretionary: whether those are meant too that leave their moment to the agent.
+    case ready(atMost: Int, except: Exclusions = Exclusions(), takesDiscretionary: Bool = true)
+    /// Those of an identifier whose challenges wait for the program.
+    case parked(of: String, after: Int64, atMost: Int)
+    /// One, whatever it waits for.
+    case one(id: String)
+
+    struct Exclusions: Sendable, Equatable {
+        var hosts: [String] = []
+        var identifiers: [String] = []
+    }
+}
+
+/// The transfers that an agent has claimed.
+struct ClaimedTransfers: Sendable, Equatable {
+    /// With their secrets, in the order in which they were accepted.
+    var transfers: [JournaledTransfer] = []
+    /// The nanoseconds until others may begin; `nil` if that is not known, or none waits until a time.
+    var next: Int64?
+
+    init(_ transfers: [JournaledTransfer] = []) { self.transfers = transfers }
+}
+
+/// What the agents of a shared journal tell each other. A signal may be lost, and only saves time.
+enum JournalSignal: Sendable, Equatable {
+    /// Transfers may begin.
+    case work
+    /// A program has an event.
+    case event(identifier: String)
+    /// A challenge waits for a program, which is not connected to the agent that says so, or has not answered.
+    case parked(agent: String, identifier: String)
+    /// The journal was not reached for some time.
+    case reconnected
+}
+
 /// One change. The changes of a group are written together or not at all.
 enum JournalChange: Sendable, Equatable {
     case identifier(String, settings: [UInt8], secrets: [UInt8])
@@ -69,9 +140,10 @@ enum JournalChange: Sendable, Equatable {
     case leave(identifier: String)
     /// A new transfer, which receives its number. If the journal has a transfer of this id, nothing changes.
     case accept(JournaledTransfer)
-    case order(TransferClaim, [UInt8])
-    /// Changes the variable part of a transfer.
-    case update(TransferClaim, state: [UInt8], progress: [UInt8])
+    case order(TransferClaim, [UInt8], priority: UInt8)
+    /// Changes the variable part of a transfer. With a standing other than `working`, the claim ends if the journal is
+    /// shared.
+    case update(TransferClaim, state: [UInt8], progress: [UInt8], standing: TransferStanding)
     /// The end of a transfer becomes an event for its program, which receives its sequence; the claim ends.
     case event(TransferClaim)
     /// The program has handled an event: removes the event, its transfer, and the transfer's secrets.
@@ -80,7 +152,7 @@ enum JournalChange: Sendable, Equatable {
     /// The claim under which the change is made; `nil` for changes that need none.
     var claim: TransferClaim? {
         switch self {
-        case .order(let claim, _), .update(let claim, _, _), .event(let claim): claim
+        case .order(let claim, _, _), .update(let claim, _, _, _), .event(let claim): claim
         case .identifier, .leave, .accept, .acknowledge: nil
         }
     }
@@ -92,6 +164,8 @@ struct JournalReceipt: Sendable, Equatable {
     enum Acceptance: Sendable, Equatable {
         /// The transfer is recorded, and the agent that has submitted it has claimed it.
         case claimed(TransferClaim)
+        /// The transfer is recorded, and any agent may claim it.
+        case queued
         /// A transfer of this identifier has the same id: nothing was written.
         case known(identifier: String)
     }
@@ -109,6 +183,8 @@ enum JournalFailure: Error, Sendable, Equatable {
     case newer(version: Int64)
     /// Another agent has claimed the transfer since: the group has changed nothing, and never will.
     case stale
+    /// A program is attached to another agent with this identifier.
+    case elsewhere
     case failed(String)
 }
 
@@ -123,16 +199,22 @@ enum JournalFailure: Error, Sendable, Equatable {
 protocol Journal: Sendable {
     /// A problem that was solved when the journal was opened, for the log.
     var problem: String? { get }
+    /// What other agents tell; `nil` for a journal of one agent, which has claimed all transfers that are not over.
+    var signals: AsyncStream<JournalSignal>? { get }
+    /// The name of this agent among those that share the journal.
+    var agent: String { get }
 
     /// Returns the identifiers, in any order.
     func identifiers() async throws(JournalFailure) -> [JournaledIdentifier]
+    /// Returns an identifier; `nil` if there is none.
+    func identifier(_ name: String) async throws(JournalFailure) -> JournaledIdentifier?
 
-    /// Claims transfers that are not over, and that no other agent has claimed.
-    /// - Parameter count: the maximum number; a journal of one agent returns all of them at the first call.
-    /// - Returns: the transfers with their secrets, in the order in which they were accepted.
-    func claim(atMost count: Int) async throws(JournalFailure) -> [JournaledTransfer]
-    /// Prolongs the claims of this agent.
-    /// - Returns: the numbers of the transfers that other agents have claimed since.
+    /// Claims transfers that are not over, and that no other agent has claimed. A journal of one agent returns all of
+    /// them at the first call.
+    func claim(_ request: ClaimRequest) async throws(JournalFailure) -> ClaimedTransfers
+    /// Prolongs the claims of this agent, and its hold on the identifiers of attached programs. Ends those of agents
+    /// that have not done so for too long.
+    /// - Returns: the numbers of the given transfers that are not claimed by this agent any more.
     func renew(_ claims: [TransferClaim]) async throws(JournalFailure) -> Set<Int64>
     /// Ends claims of this agent, so that any agent may claim the transfers.
     func release(_ claims: [TransferClaim]) async throws(JournalFailure)

@@ -57,10 +57,10 @@ enum JournalTables {
             try forget(name, database)
         case .accept(let transfer):
             receipt.acceptance = try accept(transfer, database, &nextNumber)
-        case .order(let claim, let order):
+        case .order(let claim, let order, _):
             try database.statement("UPDATE transfer SET task = ? WHERE number = ?").run(
                 .bytes(order), .integer(claim.number))
-        case .update(let claim, let state, let progress):
+        case .update(let claim, let state, let progress, _):
             try database.statement("UPDATE transfer SET state = ?, progress = ? WHERE number = ?").run(
                 .bytes(state), .bytes(progress), .integer(claim.number))
         case .event(let claim):

@@ -24,6 +24,8 @@ final class SQLiteJournal: Journal {
     }
 
     let problem: String?
+    let signals: AsyncStream<JournalSignal>? = nil
+    let agent = ""
     private let identifiersAtOpening: Lock<[JournaledIdentifier]>
     /// The transfers that were not over when the journal was opened, until they are claimed.
     private let unclaimed: Lock<[JournaledTransfer]>
@@ -48,12 +50,7 @@ final class SQLiteJournal: Journal {
         folder: String, schema: JournalSchema = .current, retryingAfter retryDelay: Int64 = 1_000_000_000
     ) throws(JournalFailure) {
         self.retryDelay = retryDelay
-        do throws(IOFailure) {
-            try PrivateFolder.make(folder)
-            lock = try FileLock(folder + "/agent.lock", timeout: 0)
-        } catch {
-            throw error.isTemporary ? .inUse : .failed("\(folder): \(error.code)")
-        }
+        lock = try Self.lock(folder)
         let path = folder + "/" + Self.fileName
         var problem: String?
         var opened: (Database, JournalContent)?
@@ -72,6 +69,16 @@ final class SQLiteJournal: Journal {
         unclaimed = Lock(found.transfers)
         self.problem = problem
         guard found.nextNumber >= 0 else { throw .newer(version: -found.nextNumber) }
+    }
+
+    /// Creates the folder of an agent, and keeps other agents from it. Blocks.
+    static func lock(_ folder: String) throws(JournalFailure) -> FileLock {
+        do throws(IOFailure) {
+            try PrivateFolder.make(folder)
+            return try FileLock(folder + "/agent.lock", timeout: 0)
+        } catch {
+            throw error.isTemporary ? .inUse : .failed("\(folder): \(error.code)")
+        }
     }
 
     private static func moveAside(_ path: String) {
@@ -118,10 +125,12 @@ final class SQLiteJournal: Journal {
         }
     }
 
-    func claim(atMost count: Int) async throws(JournalFailure) -> [JournaledTransfer] {
+    func identifier(_ name: String) async throws(JournalFailure) -> JournaledIdentifier? { nil }
+
+    func claim(_ request: ClaimRequest) async throws(JournalFailure) -> ClaimedTransfers {
         unclaimed.withLock { transfers in
             defer { transfers = [] }
-            return transfers
+            return ClaimedTransfers(transfers)
         }
     }
 

@@ -67,15 +67,33 @@ struct Transfer: Sendable {
     func row(_ secrets: [UInt8]) -> JournaledTransfer {
         JournaledTransfer(
             claim: claim, id: id, identifier: identifier, order: TransferCoding.encode(order),
-            state: TransferCoding.encode(state), progress: TransferCoding.encode(progress), secrets: secrets)
+            state: TransferCoding.encode(state), progress: TransferCoding.encode(progress), secrets: secrets,
+            terms: JournaledTerms(
+                host: host, priority: order.priority, isDiscretionary: order.isDiscretionary, standing: standing))
+    }
+
+    /// Which agent has to do with the transfer next.
+    var standing: TransferStanding {
+        switch state.phase {
+        case .running, .placing, .finished, .delivered: return .working
+        case .parked: return .none(isParked: !state.isPaused)
+        case .queued, .waiting:
+            guard !state.isPaused else { return .none(isParked: false) }
+            guard let wait = state.wait else { return .ready }
+            let end = wait.end(SystemBoot.identity)
+            return .later(max(0, end.left(wall: SystemTime.wall, boot: SystemTime.boot)))
+        }
     }
 
     /// The journal change for the order of the transfer.
-    var orderUpdate: JournalChange { .order(claim, TransferCoding.encode(order)) }
+    var orderUpdate: JournalChange {
+        .order(claim, TransferCoding.encode(order), priority: order.priority)
+    }
 
     /// The journal change for the variable part of the transfer.
     var update: JournalChange {
-        .update(claim, state: TransferCoding.encode(state), progress: TransferCoding.encode(progress))
+        .update(
+            claim, state: TransferCoding.encode(state), progress: TransferCoding.encode(progress), standing: standing)
     }
 
     init(

@@ -46,10 +46,14 @@ extension TransferService {
         switch incoming.message {
         case .attach(let attachment) where attachment.observes:
             client.observe(attachment.identifier)
-            reply(.done)
+            guard isShared else { return reply(.done) }
+            Task {
+                await load(attachment.identifier)
+                reply(.done)
+            }
         case .attach(let attachment): attach(attachment, client, reply)
         case .status: reply(.report(text: status))
-        case .identifiers: reply(.report(text: owners.keys.sorted().joined(separator: "\n")))
+        case .identifiers: Task { await listIdentifiers(reply) }
         case .handOver: handOver(reply)
         default:
             if let name = client.observed { return observe(incoming, as: name, reply) }
@@ -99,12 +103,18 @@ extension TransferService {
 
     private func attach(
         _ attachment: AgentMessage.Attachment, _ client: AgentClient, checks: Int = checks,
-        _ reply: @escaping @Sendable (AgentMessage) -> Void
+        isLoaded: Bool = false, _ reply: @escaping @Sendable (AgentMessage) -> Void
     ) {
         // The program may have left while it waited for its identifier, and nothing would detach it then.
         guard !client.isGone else { return }
         // The program then connects to the next agent.
         guard phase == .serving else { return client.channel.close() }
+        if isShared, attachment.settings.isEmpty, owners[attachment.identifier] == nil, !isLoaded {
+            return _ = Task {
+                await load(attachment.identifier)
+                attach(attachment, client, checks: checks, isLoaded: true, reply)
+            }
+        }
         let known = attachment.settings.isEmpty ? owners[attachment.identifier] : nil
         let sent = attachment.settings.isEmpty ? SessionSettings() : nil
         guard
@@ -138,10 +148,14 @@ extension TransferService {
         let isBehind = owners[name].map { $0.visit.isBehind || $0.undelivered > 0 } ?? false
         owners[name]?.visit.isInBackground = attachment.wasWoken && isBehind
         // A program that reconnects while the disk is full changes nothing.
-        if owner.isRecorded { return reply(.done) }
+        if owner.isRecorded, !isShared { return reply(.done) }
         let change = JournalChange.identifier(
             name, settings: TransferCoding.encode(settings), secrets: TransferCoding.encode(secrets))
         journal.write([change], mayFail: true) { result in
+            if case .failure(.elsewhere) = result {
+                let text = "a program with the identifier \(name) is attached to another agent"
+                return reply(Self.refusal(.identifierInUse, text))
+            }
             if case .failure(let failure) = result {
                 return reply(Self.refusal(.journal, "the agent cannot write its journal: \(failure)"))
             }
@@ -159,13 +173,15 @@ extension TransferService {
         owners[name]?.client = nil
         withdrawChallenges(of: name)
         owners[name]?.visit = ProgramVisit()
+        // Another agent may have the program next.
+        if isShared { save([.leave(identifier: name)]) }
         forgetUnused(name)
         wakeProgram(name)
     }
 
     /// Without a program and without transfers there is nothing to remember for an identifier.
     private func forgetUnused(_ name: String) {
-        guard let owner = owners[name], owner.client == nil, owner.undelivered == 0,
+        guard let owner = owners[name], owner.client == nil, owner.undelivered == 0 || isShared,
             !transfers.contains(where: { $0.identifier == name }),
             !submissions.values.contains(name)
         else { return }
@@ -286,7 +302,7 @@ extension TransferService {
             switch receipt.acceptance {
             case .known(let identifier)? where identifier != transfer.identifier:
                 reply(Self.refusal(.refused, "the id is in use"))
-            case .known?, nil: reply(.done)
+            case .known?, .queued?, nil: reply(.done)
             case .claimed(let claim)?:
                 var accepted = transfer
                 accepted.claim = claim
@@ -363,11 +379,7 @@ extension TransferService {
             guard submissions[id] == nil else {
                 return whenSettled(id) { service in service.carryOut(command, name, reply) }
             }
-            // A transfer that is over stays as it is.
-            return _ = Task {
-                let known = try? await journal.transfer(id)
-                reply(known?.identifier == name ? .done : Self.unknown(id))
-            }
+            return _ = Task { await carryOutElsewhere(command, name, reply) }
         }
         guard transfer.identifier == name else { return reply(Self.unknown(id)) }
         switch command.verb {
@@ -388,6 +400,29 @@ extension TransferService {
         }
         save([]) { reply(.done) }
         schedule()
+    }
+
+    /// Carries out a command for a transfer that this agent does not work on.
+    private func carryOutElsewhere(
+        _ command: AgentMessage.Command, _ name: String, _ reply: @escaping @Sendable (AgentMessage) -> Void
+    ) async {
+        if isShared {
+            if let failure = await claim(command.transfer, for: name) { return reply(.refused(failure.refusal)) }
+            // A transfer that is over stays as it is.
+            guard transfers[command.transfer] != nil else { return reply(.done) }
+            carryOut(command, name, reply)
+            // It goes on waiting in the journal, unless it is over now.
+            if let transfer = transfers[command.transfer], !transfer.isAnnounced { save(transfer.id) }
+            return
+        }
+        let known = try? await journal.transfer(command.transfer)
+        reply(known?.identifier == name ? .done : Self.unknown(command.transfer))
+    }
+
+    private func listIdentifiers(_ reply: @escaping @Sendable (AgentMessage) -> Void) async {
+        var names = Set(owners.keys)
+        if isShared { names.formUnion((try? await journal.identifiers())?.map(\.name) ?? []) }
+        reply(.report(text: names.sorted().joined(separator: "\n")))
     }
 
     // MARK: Events
@@ -464,7 +499,7 @@ extension TransferService {
 
     private func acknowledged(_ name: String, _ removed: JournaledTransfer?) {
         guard let removed else { return }
-        owners[name]?.undelivered -= 1
+        if !isShared { owners[name]?.undelivered -= 1 }
         // The files are removed once the journal no longer refers to them.
         if let transfer = Transfer(removed) { BlockingThreads.files.run { [spool] in spool.remove(transfer) } }
         forgetUnused(name)

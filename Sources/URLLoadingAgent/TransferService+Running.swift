@@ -70,6 +70,8 @@ extension TransferService {
         }
         for id in plan.yields { activities[id]?.task.cancel() }
         noteIdleness()
+        claimMore()
+        if let left = nextClaim.map({ $0 - Poller.now() }), left > 0 { next = min(next, left) } else { nextClaim = nil }
         alarm.set(in: next)
     }
 
@@ -195,10 +197,11 @@ extension TransferService {
         case .anew:
             transfers[id]?.progress = TransferProgress()
             transfers[id]?.order.resumption = nil
+            if let changed = transfers[id] { save([changed.orderUpdate]) }
             input(.yield, to: id)
             // The partial file that cannot be continued goes when the journal no longer refers to it.
             let tokens = [transfer.progress.resumption, transfer.order.resumption].compactMap(\.self)
-            save(transfers[id].map { [$0.orderUpdate, $0.update] } ?? []) {
+            save([]) {
                 BlockingThreads.files.run { for data in tokens { (try? ResumeToken(data))?.discard() } }
             }
         case .delayed(let status, let seconds):
@@ -360,7 +363,7 @@ extension TransferService {
     private func announced(_ transfer: Transfer, _ result: Result<JournalReceipt, JournalFailure>) {
         guard case .success = result else { return leave(transfer.claim) }
         transfers[transfer.id] = nil
-        owners[transfer.identifier]?.undelivered += 1
+        if !isShared { owners[transfer.identifier]?.undelivered += 1 }
         sendEvents(transfer.identifier)
         schedule()
     }

@@ -8,11 +8,12 @@ import URLLoadingIO
 
 extension TransferService {
     /// Starts the program of an identifier, if it has events or challenges, is not connected, and has configured how to
-    /// start it.
+    /// start it. Agents that share a journal start no programs.
     /// - Returns: the nanoseconds until the next check; `nil` if none is needed.
     @discardableResult
     func wakeProgram(_ name: String) -> Int64? {
-        guard phase == .serving, let owner = owners[name], owner.client == nil, let waking = owner.settings.waking,
+        guard phase == .serving, !isShared, let owner = owners[name], owner.client == nil,
+            let waking = owner.settings.waking,
             owner.undelivered > 0 || hasParked(name)
         else { return nil }
         let now = SystemTime.boot

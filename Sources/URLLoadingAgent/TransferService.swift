@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// In this folder: the agent of background transfers (27 files: journal, plans, service, one attempt)
+// In this folder: the agent of background transfers (31 files: journals, plans, service, one attempt)
 
 // The agent's state and its actions: one actor, whose changes are queued for the journal in the order in which they are
 // made.
@@ -77,6 +77,17 @@ actor TransferService {
     /// Whether ``scheduleNow()`` is about to run.
     var isScheduled = false
     var clients = 0
+    /// The tasks that follow the signals of a shared journal and renew the claims.
+    var followers: [Task<Void, Never>] = []
+    enum Claiming {
+        case none, running
+        /// Looks for transfers once more when it has found none.
+        case repeating
+    }
+    var claiming = Claiming.none
+    /// The moment of the poller's clock at which transfers of a shared journal may begin that wait until a time.
+    var nextClaim: Int64?
+    let renewalInterval: Int64
     /// The boot-time nanoseconds since when the agent has had neither work nor connections; `nil` while it has.
     private(set) var idleSince: Int64?
     let alarm = ServiceAlarm()
@@ -87,13 +98,15 @@ actor TransferService {
     /// - Parameters:
     ///   - folder: the agent's state folder.
     ///   - machine: returns what decides about discretionary transfers.
+    ///   - renewalInterval: the nanoseconds between renewals of the claims of a shared journal.
     ///   - log: receives one line for each notable event.
     /// - Throws: ``JournalFailure``; `failed` if the spool cannot be created.
     init(
         _ journal: any Journal, folder: String, machine: @escaping @Sendable () -> MachineState = { .read() },
-        log: @escaping @Sendable (String) -> Void
+        renewingEvery renewalInterval: Int64 = 15_000_000_000, log: @escaping @Sendable (String) -> Void
     ) throws(JournalFailure) {
         (self.journal, self.machine, self.log) = (journal, machine, log)
+        self.renewalInterval = renewalInterval
         // Files of transfers that only the damaged journal knows are kept for people.
         if journal.problem != nil, let kept = Spool.moveAside(folder) {
             log("the files of its transfers are in \(kept)")
@@ -106,9 +119,10 @@ actor TransferService {
 
     /// Claims transfers, and continues those of an earlier agent. Called once, before any program is served.
     func start() async {
+        if let signals = journal.signals { return share(signals) }
         do throws(JournalFailure) {
             for identifier in try await journal.identifiers() { add(identifier) }
-            var rows = try await journal.claim(atMost: .max)
+            var rows = try await journal.claim(.ready(atMost: .max)).transfers
             // Each row is released before the next one is decoded: its memory becomes that of a transfer.
             while let row = rows.popLast() { add(row) }
         } catch { log("the journal cannot be read: \(error)") }
@@ -118,15 +132,22 @@ actor TransferService {
     }
 
     private func add(_ identifier: JournaledIdentifier) {
-        let settings = TransferCoding.decode(SessionSettings.self, identifier.settings)
-        let secrets = identifier.secrets.flatMap { TransferCoding.decode(SessionSecrets.self, $0) }
-        var owner = Owner(
-            settings: settings ?? SessionSettings(), secrets: secrets ?? SessionSecrets(), isRecorded: true)
-        owner.undelivered = identifier.undelivered
+        refresh(identifier)
+        owners[identifier.name]?.undelivered = identifier.undelivered
+    }
+
+    /// Takes over the settings of an identifier that the journal has.
+    func refresh(_ identifier: JournaledIdentifier) {
+        let settings = TransferCoding.decode(SessionSettings.self, identifier.settings) ?? SessionSettings()
+        let secrets =
+            identifier.secrets.flatMap { TransferCoding.decode(SessionSecrets.self, $0) } ?? SessionSecrets()
+        if let known = owners[identifier.name], known.settings == settings, known.secrets == secrets { return }
+        var owner = owners[identifier.name] ?? Owner(settings: settings, secrets: secrets)
+        (owner.settings, owner.secrets, owner.session, owner.isRecorded) = (settings, secrets, nil, true)
         owners[identifier.name] = owner
     }
 
-    private func add(_ row: JournaledTransfer) {
+    func add(_ row: JournaledTransfer) {
         guard let transfer = Transfer(row) else {
             return log("transfer \(row.id) of the journal cannot be decoded, and is ignored")
         }
@@ -134,7 +155,7 @@ actor TransferService {
     }
 
     /// Continues a transfer of an earlier agent.
-    private func restart(_ id: String) {
+    func restart(_ id: String) {
         guard var transfer = transfers[id] else { return }
         // A request that may have been carried out is not repeated.
         guard transfer.mayRepeat || transfer.state.phase != .running else {
@@ -197,7 +218,10 @@ actor TransferService {
     }
 
     func save(_ id: String) {
-        if let transfer = transfers[id] { save([transfer.update]) }
+        guard let transfer = transfers[id] else { return }
+        save([transfer.update])
+        // The change ends the claim on a transfer that waits, and any agent may claim it later.
+        if isShared, transfer.standing != .working { transfers[id] = nil }
     }
 
     /// Stops work on a transfer that another agent has claimed, and touches neither its row nor its files.
@@ -215,6 +239,7 @@ actor TransferService {
     /// Stops all attempts, with their progress and their results synchronised to disk.
     func stop() async {
         phase = .ending
+        for follower in followers { follower.cancel() }
         let running = activities.values.map(\.task)
         for task in running { task.cancel() }
         for task in running { await task.value }
@@ -222,6 +247,7 @@ actor TransferService {
             owner.client?.channel.close()
             owner.session?.invalidateAndCancel()
         }
+        if isShared { try? await journal.release(transfers.filter { !$0.isAnnounced }.map(\.claim)) }
         let journal = journal
         _ = await BlockingThreads.files.call(.never) { journal.finish() }
     }
@@ -230,7 +256,8 @@ actor TransferService {
 
     /// Whether all work that needs no program is done.
     private var isIdle: Bool {
-        clients == 0 && activities.isEmpty && submissions.isEmpty && transfers.activeCount == 0
+        // An agent that shares its journal has work as soon as others have.
+        !isShared && clients == 0 && activities.isEmpty && submissions.isEmpty && transfers.activeCount == 0
             && !owners.values.contains { $0.wakes.next != nil }
     }
 

@@ -62,12 +62,15 @@ import URLLoadingWire
         init(_ journal: SQLiteJournal) { self.journal = journal }
 
         var problem: String? { nil }
+        var signals: AsyncStream<JournalSignal>? { nil }
+        var agent: String { "" }
         func finish() { journal.finish() }
         var isHolding: Bool { held.withLock { $0?.isEmpty == false } }
 
         func identifiers() async throws(JournalFailure) -> [JournaledIdentifier] { try await journal.identifiers() }
-        func claim(atMost count: Int) async throws(JournalFailure) -> [JournaledTransfer] {
-            try await journal.claim(atMost: count)
+        func identifier(_ name: String) async throws(JournalFailure) -> JournaledIdentifier? { nil }
+        func claim(_ request: ClaimRequest) async throws(JournalFailure) -> ClaimedTransfers {
+            try await journal.claim(request)
         }
         func renew(_ claims: [TransferClaim]) async throws(JournalFailure) -> Set<Int64> {
             try await journal.renew(claims)
