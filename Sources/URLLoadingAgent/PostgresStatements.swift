@@ -22,9 +22,10 @@ struct PostgresStatements: Sendable {
         let freed = try await connection.run(
             "free",
             """
+            WITH chosen AS (SELECT number FROM urlloading.claim
+            WHERE agent IS NOT NULL AND lease < statement_timestamp() FOR UPDATE SKIP LOCKED)
             UPDATE urlloading.claim SET agent = NULL, lease = NULL, ready = true
-            WHERE number IN (SELECT number FROM urlloading.claim
-            WHERE agent IS NOT NULL AND lease < clock_timestamp() FOR UPDATE SKIP LOCKED)
+            FROM chosen WHERE claim.number = chosen.number
             """)
         if freed.changed > 0 { try await tell("work") }
     }
@@ -33,9 +34,9 @@ struct PostgresStatements: Sendable {
         try await connection.run(
             "promote",
             """
-            UPDATE urlloading.claim SET ready = true, due = NULL
-            WHERE number IN (SELECT number FROM urlloading.claim
-            WHERE due <= clock_timestamp() AND agent IS NULL FOR UPDATE SKIP LOCKED)
+            WITH chosen AS (SELECT number FROM urlloading.claim
+            WHERE due <= statement_timestamp() AND agent IS NULL ORDER BY due LIMIT 1000 FOR UPDATE SKIP LOCKED)
+            UPDATE urlloading.claim SET ready = true, due = NULL FROM chosen WHERE claim.number = chosen.number
             """)
     }
 
@@ -46,10 +47,10 @@ struct PostgresStatements: Sendable {
     /// A statement that claims the transfers which `choice` selects.
     private func claiming(_ choice: String) -> String {
         """
-        WITH claim AS (UPDATE urlloading.claim AS c SET agent = $1, lease = clock_timestamp() + \(lease),
+        WITH chosen AS (\(choice) FOR UPDATE OF wanted SKIP LOCKED),
+        claim AS (UPDATE urlloading.claim AS c SET agent = $1, lease = clock_timestamp() + \(lease),
         epoch = c.epoch + 1, due = NULL, parked = false
-        FROM (\(choice) FOR UPDATE OF wanted SKIP LOCKED) AS chosen
-        WHERE c.number = chosen.number RETURNING c.number, c.epoch)
+        FROM chosen WHERE c.number = chosen.number RETURNING c.number, c.epoch)
         SELECT \(Self.columns), transfer.secrets FROM claim JOIN urlloading.transfer USING (number)
         JOIN urlloading.progress USING (number) ORDER BY claim.number
         """
@@ -90,7 +91,7 @@ struct PostgresStatements: Sendable {
                 claiming(
                     """
                     SELECT wanted.number FROM urlloading.claim AS wanted JOIN urlloading.transfer AS t USING (number)
-                    WHERE t.id = $2 AND (wanted.agent IS NULL OR wanted.lease < clock_timestamp())
+                    WHERE t.id = $2 AND (wanted.agent IS NULL OR wanted.lease < statement_timestamp())
                     AND NOT EXISTS (SELECT FROM urlloading.event WHERE transfer = wanted.number)
                     """), [.text(agent), .text(id)])
         }
@@ -140,7 +141,7 @@ struct PostgresStatements: Sendable {
                 """
                 INSERT INTO urlloading.identifier AS known VALUES ($1, $2, $3, $4, clock_timestamp() + \(lease))
                 ON CONFLICT (name) DO UPDATE SET settings = $2, secrets = $3, agent = $4, lease = excluded.lease
-                WHERE known.agent IS NULL OR known.agent = $4 OR known.lease < clock_timestamp()
+                WHERE known.agent IS NULL OR known.agent = $4 OR known.lease < statement_timestamp()
                 """, [.text(name), .bytes(settings), .bytes(secrets), .text(agent)])
             return taken.changed == 0 ? .elsewhere : nil
         case .leave(let name): return try await leave(name)

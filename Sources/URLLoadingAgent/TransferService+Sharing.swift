@@ -11,6 +11,7 @@ extension TransferService {
 
     /// Follows what other agents tell, and renews the claims, until the agent ends.
     func share(_ signals: AsyncStream<JournalSignal>) {
+        log("shares its journal with other agents, among which it is \(journal.agent)")
         followers = [
             Task { for await signal in signals { await receive(signal) } },
             Task {
