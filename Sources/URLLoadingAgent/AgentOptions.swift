@@ -9,6 +9,8 @@ struct AgentOptions: Sendable, Equatable {
     var listener: Int32?
     /// The folder of the journal and of the agent's files; `nil` for the user's state folder.
     var folder: String?
+    /// The address of a database that agents share; `nil` for the journal in the folder.
+    var journal: JournalAddress?
     /// The seconds of idleness after which the agent exits; `nil` for never.
     var idle: Double? = 60
     var wantsHelp = false
@@ -20,6 +22,8 @@ struct AgentOptions: Sendable, Equatable {
           --socket PATH     the socket for programs
           --listener N      the number of a descriptor that is listening already
           --folder PATH     the folder of the journal; $XDG_STATE_HOME/url-loading by default
+          --journal ADDRESS a PostgreSQL database that agents share, in place of the journal in the folder:
+                            postgresql://host/name. One with a password is taken from $URLLOADING_JOURNAL only
           --idle SECONDS    exit after this time without work; 60 by default
           --foreground      do not exit when idle
 
@@ -38,6 +42,17 @@ struct AgentOptions: Sendable, Equatable {
                     return .failure(.init(words: "\(word) needs an absolute path"))
                 }
                 if word == "--socket" { options.socket = path } else { options.folder = path }
+            case "--journal":
+                guard let text = rest.popFirst(), let address = JournalAddress(text) else {
+                    return .failure(.init(words: "--journal needs an address such as postgresql://host/name"))
+                }
+                guard !address.hasPassword else {
+                    return .failure(
+                        .init(
+                            words: "--journal takes no address with a password, which other users could see: "
+                                + "set URLLOADING_JOURNAL, or use libpq's password file"))
+                }
+                options.journal = address
             case "--listener":
                 guard let number = rest.popFirst().flatMap({ Int32($0) }), number >= 0 else {
                     return .failure(.init(words: "--listener needs the number of a descriptor"))
@@ -53,6 +68,32 @@ struct AgentOptions: Sendable, Equatable {
         }
         return .success(options)
     }
+}
+
+/// The address of a journal that agents share.
+struct JournalAddress: Sendable, Equatable, CustomStringConvertible {
+    /// As libpq takes it.
+    let text: String
+
+    /// The environment variable that has the address if no option has it.
+    static let variable = "URLLOADING_JOURNAL"
+
+    /// Fails for an address of anything but PostgreSQL.
+    init?(_ text: String) {
+        guard text.hasPrefix("postgresql://") || text.hasPrefix("postgres://") else { return nil }
+        self.text = text
+    }
+
+    /// Whether the address contains a password: behind the user's name, or as a parameter.
+    var hasPassword: Bool {
+        let rest = text.drop { $0 != ":" }.dropFirst(3)
+        let (authority, query) = (rest.prefix { $0 != "/" && $0 != "?" }, rest.drop { $0 != "?" })
+        let user = authority.lastIndex(of: "@").map { authority[..<$0] } ?? ""
+        return user.contains(":") || query.lowercased().contains("password=")
+    }
+
+    /// Without anything that may be secret.
+    var description: String { "PostgreSQL" }
 }
 
 struct AgentUsageError: Error, Equatable { let words: String }

@@ -21,18 +21,21 @@ struct AgentProcess: Sendable {
     }
 
     func run() async -> Int32 {
-        let journal: SQLiteJournal
+        let opened: Opened
         let service: TransferService
         do throws(JournalFailure) {
-            journal = try Self.open(folder)
+            opened = try await open()
+            let journal = opened.journal
             service = try TransferService(journal, folder: folder, log: { BackgroundAgent.log($0) })
         } catch {
             switch error {
             case .inUse: BackgroundAgent.log("another agent uses the journal in \(folder)")
             case .newer(let version):
                 return await refuse(
-                    "the journal in \(folder) is of version \(version), later than this agent; it is left as it is")
-            case .failed(let words): BackgroundAgent.log("the journal in \(folder) cannot be opened: \(words)")
+                    "\(place) is of version \(version), later than this agent; it is left as it is")
+            case .failed(let words): BackgroundAgent.log("\(place) cannot be opened: \(words)")
+            // Of a write only.
+            case .stale, .elsewhere: break
             }
             return error == .inUse ? 75 : 70
         }
@@ -41,8 +44,16 @@ struct AgentProcess: Sendable {
             BackgroundAgent.log("the socket cannot be opened: \(error.code)")
             return 70
         }
+        defer { withExtendedLifetime(opened) {} }
         return await serve(service, listener)
     }
+
+    private var address: JournalAddress? {
+        options.journal ?? environment[JournalAddress.variable].flatMap(JournalAddress.init)
+    }
+
+    /// The journal in words.
+    private var place: String { address.map { "the journal in \($0)" } ?? "the journal in \(folder)" }
 
     /// Tells the log, and for ten seconds the programs, why this agent cannot run.
     private func refuse(_ reason: String) async -> Int32 {
@@ -53,12 +64,26 @@ struct AgentProcess: Sendable {
         return 70
     }
 
-    /// Opens the journal, and waits for an agent that is just exiting.
-    private static func open(_ folder: String) throws(JournalFailure) -> SQLiteJournal {
+    /// A journal, and what keeps other agents from the folder.
+    private struct Opened: Sendable {
+        let journal: any Journal
+        var lock: FileLock?
+    }
+
+    /// Opens the journal, and waits for an agent of this folder that is just exiting.
+    private func open() async throws(JournalFailure) -> Opened {
+        if let text = environment[JournalAddress.variable], !text.isEmpty, address == nil {
+            throw .failed("\(JournalAddress.variable) is not an address such as postgresql://host/name")
+        }
         for _ in 0..<50 {
-            do throws(JournalFailure) { return try SQLiteJournal(folder: folder) } catch {
+            do throws(JournalFailure) {
+                guard let address else { return Opened(journal: try SQLiteJournal(folder: folder)) }
+                let lock = try SQLiteJournal.lock(folder)
+                let journal = try await PostgresJournal.open(address.text) { BackgroundAgent.log($0) }
+                return Opened(journal: journal, lock: lock)
+            } catch {
                 guard error == .inUse else { throw error }
-                usleep(100_000)
+                try? await Task.sleep(for: .milliseconds(100))
             }
         }
         throw .inUse

@@ -2,13 +2,55 @@
 
 // The persistent state of the agent.
 
+import URLLoading
 import URLLoadingIO
+
+/// The right to change one transfer of a journal. It ends when another agent claims the transfer: that claim has a
+/// greater epoch, and a change under the earlier epoch is refused.
+struct TransferClaim: Sendable, Hashable {
+    /// The order in which transfers were accepted.
+    var number: Int64
+    var epoch: Int64
+
+    /// Of a transfer that no journal has accepted yet.
+    static let none = TransferClaim(number: 0, epoch: 0)
+
+    init(number: Int64, epoch: Int64) { (self.number, self.epoch) = (number, epoch) }
+}
+
+/// Which agent has to do with a transfer next.
+enum TransferStanding: Sendable, Equatable {
+    /// The one that has claimed it, which keeps it.
+    case working
+    /// Any.
+    case ready
+    /// Any, after some time in nanoseconds.
+    case later(Int64)
+    /// None, until its program resumes it or answers a challenge. - isParked: whether a challenge waits.
+    case none(isParked: Bool)
+}
+
+/// What a journal must know of a transfer to give it to an agent.
+struct JournaledTerms: Sendable, Equatable {
+    var host: String
+    var priority: UInt8
+    var isDiscretionary: Bool
+    var standing: TransferStanding
+
+    init(
+        host: String = "", priority: UInt8 = TransferOrder.usualPriority, isDiscretionary: Bool = false,
+        standing: TransferStanding = .ready
+    ) {
+        (self.host, self.priority, self.isDiscretionary) = (host, priority, isDiscretionary)
+        self.standing = standing
+    }
+}
 
 /// One transfer as it is recorded.
 struct JournaledTransfer: Sendable, Equatable {
+    /// The number of the transfer, and the epoch of the last claim.
+    var claim: TransferClaim
     var id: String
-    /// The order in which transfers were accepted.
-    var number: Int64
     var identifier: String
     /// An encoded ``TransferOrder``.
     var order: [UInt8]
@@ -16,47 +58,120 @@ struct JournaledTransfer: Sendable, Equatable {
     var state: [UInt8]
     /// The encoded ``TransferProgress``: resumption data and byte counts.
     var progress: [UInt8]
+    /// The encoded ``TransferSecrets``; `nil` in rows that are read for a program.
+    var secrets: [UInt8]?
+    /// Of a new transfer. Journals need not return them.
+    var terms: JournaledTerms
 
-    init(id: String, number: Int64, identifier: String, order: [UInt8], state: [UInt8], progress: [UInt8]) {
-        (self.id, self.number, self.identifier) = (id, number, identifier)
+    init(
+        claim: TransferClaim = .none, id: String, identifier: String, order: [UInt8], state: [UInt8],
+        progress: [UInt8], secrets: [UInt8]? = nil, terms: JournaledTerms = JournaledTerms()
+    ) {
+        (self.claim, self.id, self.identifier) = (claim, id, identifier)
         (self.order, self.state, self.progress) = (order, state, progress)
+        (self.secrets, self.terms) = (secrets, terms)
     }
 }
 
-/// An event that has not been delivered to its program.
+/// An identifier as it is recorded.
+struct JournaledIdentifier: Sendable, Equatable {
+    var name: String
+    var settings: [UInt8]
+    var secrets: [UInt8]?
+    /// The number of its events that no program has acknowledged.
+    var undelivered: Int
+
+    init(name: String, settings: [UInt8], secrets: [UInt8]? = nil, undelivered: Int = 0) {
+        (self.name, self.settings, self.secrets, self.undelivered) = (name, settings, secrets, undelivered)
+    }
+}
+
+/// An event that no program has acknowledged, with its transfer.
 struct JournaledEvent: Sendable, Equatable {
     var sequence: Int64
-    var identifier: String
-    var transfer: String
+    var transfer: JournaledTransfer
 
-    init(sequence: Int64, identifier: String, transfer: String) {
-        (self.sequence, self.identifier, self.transfer) = (sequence, identifier, transfer)
+    init(sequence: Int64, transfer: JournaledTransfer) { (self.sequence, self.transfer) = (sequence, transfer) }
+}
+
+/// Which transfers an agent claims.
+enum ClaimRequest: Sendable, Equatable {
+    /// Transfers that may begin now.
+    /// - hosts, identifiers: those for which the agent has no place.
+    /// - takesDiscretionary: whether those are meant too that leave their moment to the agent.
+    case ready(atMost: Int, except: Exclusions = Exclusions(), takesDiscretionary: Bool = true)
+    /// Those of an identifier whose challenges wait for the program.
+    case parked(of: String, after: Int64, atMost: Int)
+    /// One, whatever it waits for.
+    case one(id: String)
+
+    struct Exclusions: Sendable, Equatable {
+        var hosts: [String] = []
+        var identifiers: [String] = []
     }
+}
+
+/// The transfers that an agent has claimed.
+struct ClaimedTransfers: Sendable, Equatable {
+    /// With their secrets, in the order in which they were accepted.
+    var transfers: [JournaledTransfer] = []
+    /// The nanoseconds until others may begin; `nil` if that is not known, or none waits until a time.
+    var next: Int64?
+
+    init(_ transfers: [JournaledTransfer] = []) { self.transfers = transfers }
+}
+
+/// What the agents of a shared journal tell each other. A signal may be lost, and only saves time.
+enum JournalSignal: Sendable, Equatable {
+    /// Transfers may begin.
+    case work
+    /// A program has an event.
+    case event(identifier: String)
+    /// A challenge waits for a program, which is not connected to the agent that says so, or has not answered.
+    case parked(agent: String, identifier: String)
+    /// The journal was not reached for some time.
+    case reconnected
 }
 
 /// One change. The changes of a group are written together or not at all.
 enum JournalChange: Sendable, Equatable {
-    case identifier(String, settings: [UInt8])
-    case removeIdentifier(String)
-    case transfer(JournaledTransfer)
-    /// Changes the variable part of a transfer.
-    case update(number: Int64, state: [UInt8], progress: [UInt8])
-    case removeTransfer(id: String)
-    /// Secrets of a transfer or of an identifier, in a separate table.
-    case secrets(owner: String, [UInt8])
-    case removeSecrets(owner: String)
-    case event(JournaledEvent)
-    case removeEvent(sequence: Int64)
+    case identifier(String, settings: [UInt8], secrets: [UInt8])
+    /// The program of an identifier has left: the journal forgets the identifier if it has no transfers.
+    case leave(identifier: String)
+    /// A new transfer, which receives its number. If the journal has a transfer of this id, nothing changes.
+    case accept(JournaledTransfer)
+    case order(TransferClaim, [UInt8], priority: UInt8)
+    /// Changes the variable part of a transfer. With a standing other than `working`, the claim ends if the journal is
+    /// shared.
+    case update(TransferClaim, state: [UInt8], progress: [UInt8], standing: TransferStanding)
+    /// The end of a transfer becomes an event for its program, which receives its sequence; the claim ends.
+    case event(TransferClaim)
+    /// The program has handled an event: removes the event, its transfer, and the transfer's secrets.
+    case acknowledge(sequence: Int64, identifier: String)
+
+    /// The claim under which the change is made; `nil` for changes that need none.
+    var claim: TransferClaim? {
+        switch self {
+        case .order(let claim, _, _), .update(let claim, _, _, _), .event(let claim): claim
+        case .identifier, .leave, .accept, .acknowledge: nil
+        }
+    }
 }
 
-/// The complete content of a journal.
-struct JournalContent: Sendable, Equatable {
-    var identifiers: [String: [UInt8]] = [:]
-    var transfers: [JournaledTransfer] = []
-    var secrets: [String: [UInt8]] = [:]
-    var events: [JournaledEvent] = []
-    /// Greater than the number of any transfer and the sequence of any event so far, including removed ones.
-    var nextNumber: Int64 = 1
+/// What a journal reports of a group that it has written.
+struct JournalReceipt: Sendable, Equatable {
+    /// How the journal has answered a new transfer.
+    enum Acceptance: Sendable, Equatable {
+        /// The transfer is recorded, and the agent that has submitted it has claimed it.
+        case claimed(TransferClaim)
+        /// The transfer is recorded, and any agent may claim it.
+        case queued
+        /// A transfer of this identifier has the same id: nothing was written.
+        case known(identifier: String)
+    }
+    var acceptance: Acceptance?
+    /// The transfer that was removed with its event; `nil` if the event was acknowledged before.
+    var removed: JournaledTransfer?
 
     init() {}
 }
@@ -66,31 +181,75 @@ enum JournalFailure: Error, Sendable, Equatable {
     case inUse
     /// A later version has written the journal.
     case newer(version: Int64)
+    /// Another agent has claimed the transfer since: the group has changed nothing, and never will.
+    case stale
+    /// A program is attached to another agent with this identifier.
+    case elsewhere
     case failed(String)
 }
 
-/// The persistent memory of the agent. Groups are written in the order of the calls of `write`.
+/// The persistent memory of agents.
+///
+/// An agent works on the transfers that it has claimed, and changes their rows under its claims. Transfers that are over
+/// belong to no agent: they wait in the journal until a program acknowledges their events. The journal assigns the
+/// numbers of transfers and the sequence of events.
+///
+/// Groups are written in the order of the calls of `write`. What is read contains all groups that were queued before,
+/// except those whose write is being retried.
 protocol Journal: Sendable {
     /// A problem that was solved when the journal was opened, for the log.
     var problem: String? { get }
-    /// Returns the content when the journal was opened, and lets go of it: later calls return `nil`.
-    func takeContent() -> JournalContent?
+    /// What other agents tell; `nil` for a journal of one agent, which has claimed all transfers that are not over.
+    var signals: AsyncStream<JournalSignal>? { get }
+    /// The name of this agent among those that share the journal.
+    var agent: String { get }
+
+    /// Returns the identifiers, in any order.
+    func identifiers() async throws(JournalFailure) -> [JournaledIdentifier]
+    /// Returns an identifier; `nil` if there is none.
+    func identifier(_ name: String) async throws(JournalFailure) -> JournaledIdentifier?
+
+    /// Claims transfers that are not over, and that no other agent has claimed. A journal of one agent returns all of
+    /// them at the first call.
+    func claim(_ request: ClaimRequest) async throws(JournalFailure) -> ClaimedTransfers
+    /// Prolongs the claims of this agent, and its hold on the identifiers of attached programs. Ends those of agents
+    /// that have not done so for too long.
+    /// - Returns: the numbers of the given transfers that are not claimed by this agent any more.
+    func renew(_ claims: [TransferClaim]) async throws(JournalFailure) -> Set<Int64>
+    /// Ends claims of this agent, so that any agent may claim the transfers.
+    func release(_ claims: [TransferClaim]) async throws(JournalFailure)
+
     /// Queues a group of changes. Never blocks.
     /// - Parameters:
     ///   - mayFail: whether a group that cannot be written is dropped; otherwise its write is retried until it
-    ///     succeeds.
+    ///     succeeds, or its claim is stale.
     ///   - done: called on a thread of the journal when the group is on the disk, or was dropped.
-    func write(_ changes: [JournalChange], mayFail: Bool, done: @escaping @Sendable (JournalFailure?) -> Void)
+    func write(
+        _ changes: [JournalChange], mayFail: Bool,
+        done: @escaping @Sendable (Result<JournalReceipt, JournalFailure>) -> Void)
+
+    /// Returns transfers of an identifier with greater numbers than `number`, in order, without their secrets.
+    func transfers(of identifier: String, after number: Int64, atMost count: Int) async throws(JournalFailure)
+        -> [JournaledTransfer]
+    /// Returns a transfer without its secrets; `nil` if there is none.
+    func transfer(_ id: String) async throws(JournalFailure) -> JournaledTransfer?
+    /// Returns events of an identifier with greater sequences than `sequence`, in order.
+    func events(of identifier: String, after sequence: Int64, atMost count: Int) async throws(JournalFailure)
+        -> [JournaledEvent]
+    /// Returns the sequences of all events of an identifier, in order.
+    func sequences(of identifier: String) async throws(JournalFailure) -> [Int64]
+
     /// Waits until every queued group was attempted. Blocks.
     func finish()
 }
 
 extension Journal {
     /// Writes a group, and returns when it is on the disk.
-    func write(_ changes: [JournalChange], mayFail: Bool) async throws(JournalFailure) {
-        let failure: JournalFailure? = await withCheckedContinuation { continuation in
+    @discardableResult
+    func write(_ changes: [JournalChange], mayFail: Bool) async throws(JournalFailure) -> JournalReceipt {
+        let result: Result<JournalReceipt, JournalFailure> = await withCheckedContinuation { continuation in
             write(changes, mayFail: mayFail) { continuation.resume(returning: $0) }
         }
-        if let failure { throw failure }
+        return try result.get()
     }
 }

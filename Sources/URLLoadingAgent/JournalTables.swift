@@ -15,6 +15,17 @@ struct JournalSchema: Sendable {
     func steps(from version: Int64) -> [StaticString] { Array(versions.dropFirst(Int(max(0, version))).joined()) }
 }
 
+/// What a journal contains for its agent when it is opened.
+struct JournalContent: Sendable {
+    var identifiers: [JournaledIdentifier] = []
+    /// The transfers whose event is not recorded.
+    var transfers: [JournaledTransfer] = []
+    /// Greater than the number of any transfer and the sequence of any event so far, including removed ones.
+    var nextNumber: Int64 = 1
+
+    init() {}
+}
+
 /// The tables of the journal.
 enum JournalTables {
     static let version1: [StaticString] = [
@@ -29,79 +40,194 @@ enum JournalTables {
         "PRAGMA user_version = 1",
     ]
 
-    static func apply(_ change: JournalChange, _ database: Database) throws(DatabaseFailure) {
+    /// The epoch of all claims: one agent at a time has the tables.
+    static let epoch: Int64 = 1
+
+    // MARK: Writing
+
+    /// - Parameter nextNumber: the next number or sequence to assign.
+    static func apply(
+        _ change: JournalChange, _ database: Database, nextNumber: inout Int64, _ receipt: inout JournalReceipt
+    ) throws(DatabaseFailure) {
         switch change {
-        case .identifier(let name, let settings):
+        case .identifier(let name, let settings, let secrets):
             try database.statement("REPLACE INTO identifier VALUES (?, ?)").run(.text(name), .bytes(settings))
-        case .removeIdentifier(let name):
-            try database.statement("DELETE FROM identifier WHERE name = ?").run(.text(name))
-        case .transfer(let transfer):
-            try database.statement(
-                """
-                INSERT INTO transfer VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT(number) DO UPDATE
-                SET task = excluded.task, state = excluded.state, progress = excluded.progress
-                """
-            ).run(
-                .integer(transfer.number), .text(transfer.id), .text(transfer.identifier), .bytes(transfer.order),
-                .bytes(transfer.state), .bytes(transfer.progress))
-            try count(transfer.number, database)
-        case .update(let number, let state, let progress):
+            try keep(secrets, of: "identifier " + name, database)
+        case .leave(let name):
+            try forget(name, database)
+        case .accept(let transfer):
+            receipt.acceptance = try accept(transfer, database, &nextNumber)
+        case .order(let claim, let order, _):
+            try database.statement("UPDATE transfer SET task = ? WHERE number = ?").run(
+                .bytes(order), .integer(claim.number))
+        case .update(let claim, let state, let progress, _):
             try database.statement("UPDATE transfer SET state = ?, progress = ? WHERE number = ?").run(
-                .bytes(state), .bytes(progress), .integer(number))
-        case .removeTransfer(let id):
-            try database.statement("DELETE FROM transfer WHERE id = ?").run(.text(id))
-        case .secrets(let owner, let content):
-            try database.statement("REPLACE INTO secret VALUES (?, ?)").run(.text(owner), .bytes(content))
-        case .removeSecrets(let owner):
-            try database.statement("DELETE FROM secret WHERE owner = ?").run(.text(owner))
-        case .event(let event):
-            try database.statement("REPLACE INTO event VALUES (?, ?, ?)").run(
-                .integer(event.sequence), .text(event.identifier), .text(event.transfer))
-            try count(event.sequence, database)
-        case .removeEvent(let sequence):
-            try database.statement("DELETE FROM event WHERE sequence = ?").run(.integer(sequence))
+                .bytes(state), .bytes(progress), .integer(claim.number))
+        case .event(let claim):
+            try database.statement(
+                "INSERT INTO event SELECT ?, identifier, id FROM transfer WHERE number = ?"
+            ).run(.integer(nextNumber), .integer(claim.number))
+            try count(&nextNumber, database)
+        case .acknowledge(let sequence, let identifier):
+            receipt.removed = try remove(sequence, of: identifier, database)
         }
+    }
+
+    private static func accept(
+        _ transfer: JournaledTransfer, _ database: Database, _ nextNumber: inout Int64
+    ) throws(DatabaseFailure) -> JournalReceipt.Acceptance {
+        var known: String?
+        let found = try database.statement("SELECT identifier FROM transfer WHERE id = ?")
+        try found.each([.text(transfer.id)]) { () throws(DatabaseFailure) in
+            known = found.text(0)
+            return false
+        }
+        if let known { return .known(identifier: known) }
+        let number = nextNumber
+        try database.statement("INSERT INTO transfer VALUES (?, ?, ?, ?, ?, ?)").run(
+            .integer(number), .text(transfer.id), .text(transfer.identifier), .bytes(transfer.order),
+            .bytes(transfer.state), .bytes(transfer.progress))
+        if let secrets = transfer.secrets { try keep(secrets, of: "transfer " + transfer.id, database) }
+        try count(&nextNumber, database)
+        return .claimed(TransferClaim(number: number, epoch: epoch))
+    }
+
+    private static func remove(
+        _ sequence: Int64, of identifier: String, _ database: Database
+    ) throws(DatabaseFailure) -> JournaledTransfer? {
+        let found = try events(of: identifier, after: sequence - 1, atMost: 1, database).first
+        guard let event = found, event.sequence == sequence else { return nil }
+        try database.statement("DELETE FROM event WHERE sequence = ?").run(.integer(sequence))
+        try database.statement("DELETE FROM transfer WHERE number = ?").run(.integer(event.transfer.claim.number))
+        try removeSecrets(of: "transfer " + event.transfer.id, database)
+        return event.transfer
+    }
+
+    private static func forget(_ name: String, _ database: Database) throws(DatabaseFailure) {
+        var isUsed = false
+        let found = try database.statement("SELECT 1 FROM transfer WHERE identifier = ? LIMIT 1")
+        try found.each([.text(name)]) { () throws(DatabaseFailure) in
+            isUsed = true
+            return false
+        }
+        guard !isUsed else { return }
+        try database.statement("DELETE FROM identifier WHERE name = ?").run(.text(name))
+        try removeSecrets(of: "identifier " + name, database)
+    }
+
+    private static func keep(_ secrets: [UInt8], of owner: String, _ database: Database) throws(DatabaseFailure) {
+        try database.statement("REPLACE INTO secret VALUES (?, ?)").run(.text(owner), .bytes(secrets))
+    }
+
+    private static func removeSecrets(of owner: String, _ database: Database) throws(DatabaseFailure) {
+        try database.statement("DELETE FROM secret WHERE owner = ?").run(.text(owner))
     }
 
     /// Records the highest number used: numbers are never reused, even after their rows are removed.
-    private static func count(_ number: Int64, _ database: Database) throws(DatabaseFailure) {
+    private static func count(_ nextNumber: inout Int64, _ database: Database) throws(DatabaseFailure) {
         try database.statement(
             "INSERT INTO counter VALUES ('number', ?1) ON CONFLICT(name) DO UPDATE SET value = max(value, ?1)"
-        ).run(.integer(number))
+        ).run(.integer(nextNumber))
+        nextNumber += 1
     }
 
-    static func read(_ database: Database, into content: inout JournalContent) throws(DatabaseFailure) {
-        var found = JournalContent()
-        let identifiers = try database.statement("SELECT name, settings FROM identifier")
-        try identifiers.each { () throws(DatabaseFailure) in
-            found.identifiers[identifiers.text(0)] = identifiers.blob(1)
+    // MARK: Reading
+
+    static func content(_ database: Database) throws(DatabaseFailure) -> JournalContent {
+        var content = JournalContent()
+        var secrets: [String: [UInt8]] = [:]
+        let secret = try database.statement("SELECT owner, content FROM secret")
+        try secret.each { () throws(DatabaseFailure) in
+            secrets[secret.text(0)] = secret.blob(1)
             return true
         }
-        let transfers = try database.statement(
-            "SELECT number, id, identifier, task, state, progress FROM transfer ORDER BY number")
-        try transfers.each { () throws(DatabaseFailure) in
-            found.transfers.append(
-                JournaledTransfer(
-                    id: transfers.text(1), number: transfers.integer(0), identifier: transfers.text(2),
-                    order: transfers.blob(3), state: transfers.blob(4), progress: transfers.blob(5)))
+        let identifier = try database.statement(
+            """
+            SELECT name, settings, (SELECT count(*) FROM event WHERE event.identifier = identifier.name)
+            FROM identifier
+            """)
+        try identifier.each { () throws(DatabaseFailure) in
+            let name = identifier.text(0)
+            content.identifiers.append(
+                JournaledIdentifier(
+                    name: name, settings: identifier.blob(1), secrets: secrets["identifier " + name],
+                    undelivered: Int(identifier.integer(2))))
             return true
         }
-        let secrets = try database.statement("SELECT owner, content FROM secret")
-        try secrets.each { () throws(DatabaseFailure) in
-            found.secrets[secrets.text(0)] = secrets.blob(1)
-            return true
-        }
-        let events = try database.statement("SELECT sequence, identifier, transfer FROM event ORDER BY sequence")
-        try events.each { () throws(DatabaseFailure) in
-            found.events.append(
-                JournaledEvent(sequence: events.integer(0), identifier: events.text(1), transfer: events.text(2)))
+        let transfer = try database.statement(
+            """
+            SELECT number, id, identifier, task, state, progress FROM transfer
+            WHERE id NOT IN (SELECT transfer FROM event) ORDER BY number
+            """)
+        try transfer.each { () throws(DatabaseFailure) in
+            var row = self.transfer(transfer, from: 0)
+            row.secrets = secrets.removeValue(forKey: "transfer " + row.id)
+            content.transfers.append(row)
             return true
         }
         let counter = try database.statement("SELECT value FROM counter WHERE name = 'number'")
         try counter.each { () throws(DatabaseFailure) in
-            found.nextNumber = counter.integer(0) + 1
+            content.nextNumber = counter.integer(0) + 1
             return false
         }
-        content = found
+        return content
+    }
+
+    static func transfers(
+        of identifier: String, after number: Int64, atMost count: Int, _ database: Database
+    ) throws(DatabaseFailure) -> [JournaledTransfer] {
+        try rows(
+            database.statement(
+                """
+                SELECT number, id, identifier, task, state, progress FROM transfer
+                WHERE identifier = ? AND number > ? ORDER BY number LIMIT ?
+                """), [.text(identifier), .integer(number), .integer(Int64(count))]
+        ) { transfer($0, from: 0) }
+    }
+
+    static func transfer(_ id: String, _ database: Database) throws(DatabaseFailure) -> JournaledTransfer? {
+        try rows(
+            database.statement("SELECT number, id, identifier, task, state, progress FROM transfer WHERE id = ?"),
+            [.text(id)]
+        ) { transfer($0, from: 0) }.first
+    }
+
+    static func events(
+        of identifier: String, after sequence: Int64, atMost count: Int, _ database: Database
+    ) throws(DatabaseFailure) -> [JournaledEvent] {
+        try rows(
+            database.statement(
+                """
+                SELECT sequence, number, id, transfer.identifier, task, state, progress
+                FROM event JOIN transfer ON transfer.id = event.transfer
+                WHERE event.identifier = ? AND sequence > ? ORDER BY sequence LIMIT ?
+                """), [.text(identifier), .integer(sequence), .integer(Int64(count))]
+        ) { JournaledEvent(sequence: $0.integer(0), transfer: transfer($0, from: 1)) }
+    }
+
+    static func sequences(of identifier: String, _ database: Database) throws(DatabaseFailure) -> [Int64] {
+        try rows(
+            database.statement("SELECT sequence FROM event WHERE identifier = ? ORDER BY sequence"),
+            [.text(identifier)]
+        ) { $0.integer(0) }
+    }
+
+    /// Reads a transfer whose columns begin at the given one.
+    private static func transfer(_ row: DatabaseStatement, from first: Int32) -> JournaledTransfer {
+        JournaledTransfer(
+            claim: TransferClaim(number: row.integer(first), epoch: epoch), id: row.text(first + 1),
+            identifier: row.text(first + 2), order: row.blob(first + 3), state: row.blob(first + 4),
+            progress: row.blob(first + 5))
+    }
+
+    private static func rows<R>(
+        _ statement: DatabaseStatement, _ values: [DatabaseStatement.Value], _ read: (DatabaseStatement) -> R
+    ) throws(DatabaseFailure) -> [R] {
+        var found: [R] = []
+        try statement.each(values) { () throws(DatabaseFailure) in
+            found.append(read(statement))
+            return true
+        }
+        return found
     }
 }

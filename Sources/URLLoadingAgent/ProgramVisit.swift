@@ -9,11 +9,14 @@ struct ProgramVisit {
     /// submits meanwhile is discretionary.
     var isInBackground = false
 
-    enum Delivery {
+    /// Events are read from the journal in order, each once, and sent as fast as the program reads them.
+    enum Delivery: Equatable {
         /// The program has not asked for events.
         case none
-        /// - unsent: the events that its connection has no room for yet, in order.
-        case listening(unsent: ArraySlice<Int64>)
+        /// The program was sent all events up to a sequence, and no later ones were found.
+        case listening(sent: Int64)
+        /// A task sends further events. - isBehind: whether one was recorded since it last looked for them.
+        case sending(sent: Int64, isBehind: Bool)
     }
 
     /// What had waited for the program, and it was not told yet that there is no more.
@@ -26,7 +29,7 @@ struct ProgramVisit {
     }
 
     var isListening: Bool {
-        if case .listening = delivery { true } else { false }
+        delivery != .none
     }
 
     var isBehind: Bool {
@@ -44,10 +47,10 @@ struct ProgramVisit {
         backlog = .waiting(events: events, transfers: transfers)
     }
 
-    /// Begins to deliver events to the program, which has asked for them.
-    /// - Parameter missed: the sequence numbers of the events that it has not acknowledged yet, in order.
+    /// The program has asked for its events.
+    /// - Parameter missed: the sequences of those that it has not acknowledged yet.
     mutating func listen(_ missed: [Int64]) {
-        delivery = .listening(unsent: missed[...])
+        delivery = .listening(sent: 0)
         if case .waiting(_, let transfers) = backlog {
             backlog = .waiting(events: Set(missed), transfers: transfers)
         } else if !missed.isEmpty {
@@ -55,24 +58,39 @@ struct ProgramVisit {
         }
     }
 
-    /// Adds an event, if the program listens.
-    mutating func add(_ event: Int64) {
-        guard case .listening(var unsent) = delivery else { return }
-        delivery = .none
-        unsent.append(event)
-        delivery = .listening(unsent: unsent)
+    /// An event was recorded, or may have been.
+    /// - Returns: whether to begin to send events.
+    mutating func hasEvents() -> Bool {
+        switch delivery {
+        case .none: return false
+        case .listening(let sent):
+            delivery = .sending(sent: sent, isBehind: false)
+            return true
+        case .sending(let sent, _):
+            delivery = .sending(sent: sent, isBehind: true)
+            return false
+        }
     }
 
-    mutating func takeUnsent() -> Int64? {
-        guard case .listening(var unsent) = delivery else { return nil }
-        defer { delivery = .listening(unsent: unsent) }
-        return unsent.popFirst()
+    /// Returns the sequence after which to look for events now; `nil` if none are being sent.
+    mutating func look() -> Int64? {
+        guard case .sending(let sent, _) = delivery else { return nil }
+        delivery = .sending(sent: sent, isBehind: false)
+        return sent
     }
 
-    /// Whether events wait for room in the connection.
-    var hasUnsent: Bool {
-        guard case .listening(let unsent) = delivery else { return false }
-        return !unsent.isEmpty
+    /// The events up to a sequence were sent.
+    mutating func sent(upTo sequence: Int64) {
+        guard case .sending(_, let isBehind) = delivery else { return }
+        delivery = .sending(sent: sequence, isBehind: isBehind)
+    }
+
+    /// No more events were found.
+    /// - Returns: whether to look again, because one was recorded meanwhile.
+    mutating func foundNone() -> Bool {
+        guard case .sending(let sent, let isBehind) = delivery else { return false }
+        if !isBehind { delivery = .listening(sent: sent) }
+        return isBehind
     }
 
     /// The program has acknowledged an event, or a transfer has got past its challenges.

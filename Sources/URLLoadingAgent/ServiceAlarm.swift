@@ -25,6 +25,13 @@ final class ServiceAlarm: Sendable {
         slot.wake()
     }
 
+    /// Wakes the main loop earlier than it was set to.
+    func advance(to nanoseconds: Int64) {
+        let moment = Poller.now() + min(max(nanoseconds, 1_000_000), Self.longest)
+        state.withLock { $0.next = min($0.next, moment) }
+        slot.wake()
+    }
+
     func handOver() {
         state.withLock { $0.handsOver = true }
         slot.wake()

@@ -119,19 +119,19 @@ struct Spool: Sendable {
             synchronizes: true)
     }
 
-    /// Removes the spool's files that belong to no transfer. Blocks.
-    func removeOrphans(_ transfers: some Sequence<Transfer>) {
-        var known: Set<String> = []
-        for transfer in transfers {
-            known.insert(complete(transfer))
-            known.insert(answer(transfer))
-            known.insert(source(transfer))
-            if let data = transfer.progress.resumption, let path = Self.path(ofToken: data) { known.insert(path) }
-        }
-        for name in PrivateFolder.names(folder) where name.hasPrefix(".urlloading-") {
-            let path = folder + "/" + name
-            if !known.contains(path) { PrivateFolder.remove(path) }
-        }
+    /// The paths of the spool's files. Blocks.
+    func files() -> Set<String> {
+        Set(PrivateFolder.names(folder).filter { $0.hasPrefix(".urlloading-") }.map { folder + "/" + $0 })
+    }
+
+    /// The paths that the files of a transfer have, if they exist.
+    func paths(of transfer: Transfer) -> [String] {
+        [complete(transfer), answer(transfer), source(transfer)]
+            + [transfer.progress.resumption.flatMap(Self.path(ofToken:))].compactMap(\.self)
+    }
+
+    /// Removes delivered files that no program uses. Blocks.
+    func removeDelivered() {
         for name in PrivateFolder.names(delivered) where name.hasPrefix(".urlloading-") {
             // A program that still uses the file has claimed it, and removes it. A file without a claim is removed
             // here, when `file` is released.

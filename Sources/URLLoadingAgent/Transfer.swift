@@ -21,16 +21,15 @@ struct TransferProgress: Codable, Sendable, Equatable {
 /// A transfer in the agent's memory.
 struct Transfer: Sendable {
     let id: String
-    let number: Int64
+    /// The claim under which the agent changes the transfer; ``TransferClaim/none`` before the journal has accepted it.
+    var claim: TransferClaim
     let identifier: String
     var order: TransferOrder
     let secrets: TransferSecrets
     var state: TransferState
     var progress = TransferProgress()
-    /// The journal contains the transfer; nothing is sent before that.
-    var isAccepted = false
-    /// The sequence of its final event, once the journal contains that.
-    var event: Int64?
+    /// Whether its event is queued for the journal; the transfer then leaves the agent's memory.
+    var isAnnounced = false
 
     /// The count of the identifier's attachments (``TransferService/Owner/attachments``) when a challenge was not
     /// answered.
@@ -38,6 +37,8 @@ struct Transfer: Sendable {
 
     /// The host of the URL, by which connections are limited.
     let host: String
+
+    var number: Int64 { claim.number }
 
     /// Whether the request does no harm if it is sent again: it is idempotent, or its upload is continued.
     var mayRepeat: Bool { order.isIdempotent || progress.uploadToken != nil }
@@ -61,37 +62,61 @@ struct Transfer: Sendable {
         return record
     }
 
-    var journaled: JournaledTransfer {
+    /// The row of a new transfer.
+    /// - Parameter secrets: the encoded secrets.
+    func row(_ secrets: [UInt8]) -> JournaledTransfer {
         JournaledTransfer(
-            id: id, number: number, identifier: identifier, order: TransferCoding.encode(order),
-            state: TransferCoding.encode(state), progress: TransferCoding.encode(progress))
+            claim: claim, id: id, identifier: identifier, order: TransferCoding.encode(order),
+            state: TransferCoding.encode(state), progress: TransferCoding.encode(progress), secrets: secrets,
+            terms: JournaledTerms(
+                host: host, priority: order.priority, isDiscretionary: order.isDiscretionary, standing: standing))
+    }
+
+    /// Which agent has to do with the transfer next.
+    var standing: TransferStanding {
+        switch state.phase {
+        case .running, .placing, .finished, .delivered: return .working
+        case .parked: return .none(isParked: !state.isPaused)
+        case .queued, .waiting:
+            guard !state.isPaused else { return .none(isParked: false) }
+            guard let wait = state.wait else { return .ready }
+            let end = wait.end(SystemBoot.identity)
+            return .later(max(0, end.left(wall: SystemTime.wall, boot: SystemTime.boot)))
+        }
+    }
+
+    /// The journal change for the order of the transfer.
+    var orderUpdate: JournalChange {
+        .order(claim, TransferCoding.encode(order), priority: order.priority)
     }
 
     /// The journal change for the variable part of the transfer.
     var update: JournalChange {
-        .update(number: number, state: TransferCoding.encode(state), progress: TransferCoding.encode(progress))
+        .update(
+            claim, state: TransferCoding.encode(state), progress: TransferCoding.encode(progress), standing: standing)
     }
 
-    init(id: String, number: Int64, identifier: String, order: TransferOrder, secrets: TransferSecrets) {
-        (self.id, self.number, self.identifier, self.order) = (id, number, identifier, order)
+    init(
+        id: String, claim: TransferClaim = .none, identifier: String, order: TransferOrder, secrets: TransferSecrets
+    ) {
+        (self.id, self.claim, self.identifier, self.order) = (id, claim, identifier, order)
         self.secrets = secrets.sharing(order)
         host = Self.host(of: secrets)
         state = TransferState(notBefore: order.earliestBegin)
     }
 
     /// Decodes a recorded transfer; fails if it cannot be read.
-    init?(_ row: JournaledTransfer, secrets: [UInt8]?) {
+    init?(_ row: JournaledTransfer) {
         guard let order = TransferCoding.decode(TransferOrder.self, row.order),
             let state = TransferCoding.decode(TransferState.self, row.state),
             let progress = TransferCoding.decode(TransferProgress.self, row.progress)
         else { return nil }
-        (id, number, identifier) = (row.id, row.number, row.identifier)
+        (id, claim, identifier) = (row.id, row.claim, row.identifier)
         (self.order, self.state, self.progress) = (order, state, progress)
-        self.secrets =
-            (secrets.flatMap { TransferCoding.decode(TransferSecrets.self, $0) })?.sharing(order)
+        secrets =
+            (row.secrets.flatMap { TransferCoding.decode(TransferSecrets.self, $0) })?.sharing(order)
             ?? TransferSecrets(url: order.shownURL, fields: [])
-        host = Self.host(of: self.secrets)
-        isAccepted = true
+        host = Self.host(of: secrets)
     }
 
     private static func host(of secrets: TransferSecrets) -> String {

@@ -70,6 +70,7 @@ extension TransferService {
 
     /// Repeats the requests whose challenges wait for the program: it has come back.
     func unpark(_ name: String) {
+        guard !isShared else { return _ = Task { await claimParked(name) } }
         for transfer in transfers where transfer.identifier == name {
             let id = transfer.id
             guard case .parked = transfer.state.phase else { continue }
@@ -97,7 +98,7 @@ extension TransferService {
         where transfer.identifier == name && transfer.order.challenges == .delegate {
             transfer.order.challenges = nil
             transfers[transfer.id] = transfer
-            save([.transfer(transfer.journaled)])
+            save([transfer.orderUpdate])
         }
     }
 

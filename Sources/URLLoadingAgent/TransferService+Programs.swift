@@ -36,16 +36,24 @@ extension TransferService {
         .refused(AgentFailure(code, detail, process: process).refusal)
     }
 
+    private static func unknown(_ id: String) -> AgentMessage {
+        refusal(.unknownTransfer, "there is no transfer \(id)")
+    }
+
     /// Handles one request of a program. Replies are sent when they are ready, in any order.
     func receive(_ incoming: AgentChannel.Incoming, from client: AgentClient) {
         let reply: @Sendable (AgentMessage) -> Void = { client.channel.send($0, id: incoming.id) }
         switch incoming.message {
         case .attach(let attachment) where attachment.observes:
             client.observe(attachment.identifier)
-            reply(.done)
+            guard isShared else { return reply(.done) }
+            Task {
+                await load(attachment.identifier)
+                reply(.done)
+            }
         case .attach(let attachment): attach(attachment, client, reply)
         case .status: reply(.report(text: status))
-        case .identifiers: reply(.report(text: owners.keys.sorted().joined(separator: "\n")))
+        case .identifiers: Task { await listIdentifiers(reply) }
         case .handOver: handOver(reply)
         default:
             if let name = client.observed { return observe(incoming, as: name, reply) }
@@ -63,7 +71,7 @@ extension TransferService {
         switch incoming.message {
         case .submit(let submission) where owners[name] != nil:
             submit(submission, name, incoming.files, inBackground: false, reply)
-        case .list(let number): reply(page(name, after: number))
+        case .list(let number): Task { await page(name, after: number, reply) }
         case .command(let command) where command.verb != "answer": carryOut(command, name, reply)
         default: reply(Self.refusal(.refused, "only the live session of \(name) may do this"))
         }
@@ -76,9 +84,9 @@ extension TransferService {
         switch incoming.message {
         case .submit(let submission):
             submit(submission, name, incoming.files, inBackground: owners[name]?.visit.isInBackground == true, reply)
-        case .list(let number): reply(page(name, after: number))
+        case .list(let number): Task { await page(name, after: number, reply) }
         case .command(let command): carryOut(command, name, reply)
-        case .listen: listen(name, client, reply)
+        case .listen: Task { await listen(name, client, reply) }
         case .acknowledge(let sequence): acknowledge(sequence, name, reply)
         case .detach:
             detach(name)
@@ -95,12 +103,18 @@ extension TransferService {
 
     private func attach(
         _ attachment: AgentMessage.Attachment, _ client: AgentClient, checks: Int = checks,
-        _ reply: @escaping @Sendable (AgentMessage) -> Void
+        isLoaded: Bool = false, _ reply: @escaping @Sendable (AgentMessage) -> Void
     ) {
         // The program may have left while it waited for its identifier, and nothing would detach it then.
         guard !client.isGone else { return }
         // The program then connects to the next agent.
-        guard !isStopping else { return client.channel.close() }
+        guard phase == .serving else { return client.channel.close() }
+        if isShared, attachment.settings.isEmpty, owners[attachment.identifier] == nil, !isLoaded {
+            return _ = Task {
+                await load(attachment.identifier)
+                attach(attachment, client, checks: checks, isLoaded: true, reply)
+            }
+        }
         let known = attachment.settings.isEmpty ? owners[attachment.identifier] : nil
         let sent = attachment.settings.isEmpty ? SessionSettings() : nil
         guard
@@ -131,16 +145,18 @@ extension TransferService {
         if attachment.answers { client.noteAnswers() }
         owners[name] = owner
         if attachment.answers { unpark(name) }
-        let isBehind = owners[name]?.visit.isBehind == true || events.values.contains { $0.identifier == name }
+        let isBehind = owners[name].map { $0.visit.isBehind || $0.undelivered > 0 } ?? false
         owners[name]?.visit.isInBackground = attachment.wasWoken && isBehind
         // A program that reconnects while the disk is full changes nothing.
-        if owner.isRecorded { return reply(.done) }
-        let changes: [JournalChange] = [
-            .identifier(name, settings: TransferCoding.encode(settings)),
-            .secrets(owner: "identifier " + name, TransferCoding.encode(secrets)),
-        ]
-        journal.write(changes, mayFail: true) { failure in
-            if let failure {
+        if owner.isRecorded, !isShared { return reply(.done) }
+        let change = JournalChange.identifier(
+            name, settings: TransferCoding.encode(settings), secrets: TransferCoding.encode(secrets))
+        journal.write([change], mayFail: true) { result in
+            if case .failure(.elsewhere) = result {
+                let text = "a program with the identifier \(name) is attached to another agent"
+                return reply(Self.refusal(.identifierInUse, text))
+            }
+            if case .failure(let failure) = result {
                 return reply(Self.refusal(.journal, "the agent cannot write its journal: \(failure)"))
             }
             Task { await self.recorded(name, settings, secrets) }
@@ -157,12 +173,20 @@ extension TransferService {
         owners[name]?.client = nil
         withdrawChallenges(of: name)
         owners[name]?.visit = ProgramVisit()
-        // Without transfers there is nothing to remember for the identifier.
-        if !transfers.contains(where: { $0.identifier == name }) {
-            owners[name] = nil
-            save([.removeIdentifier(name), .removeSecrets(owner: "identifier " + name)])
-        }
+        // Another agent may have the program next.
+        if isShared { save([.leave(identifier: name)]) }
+        forgetUnused(name)
         wakeProgram(name)
+    }
+
+    /// Without a program and without transfers there is nothing to remember for an identifier.
+    private func forgetUnused(_ name: String) {
+        guard let owner = owners[name], owner.client == nil, owner.undelivered == 0 || isShared,
+            !transfers.contains(where: { $0.identifier == name }),
+            !submissions.values.contains(name)
+        else { return }
+        owners[name] = nil
+        save([.leave(identifier: name)])
     }
 
     private func handOver(_ reply: @escaping @Sendable (AgentMessage) -> Void) {
@@ -178,78 +202,114 @@ extension TransferService {
         _ submission: AgentMessage.Submission, _ name: String, _ files: [PassedFile], inBackground: Bool,
         _ reply: @escaping @Sendable (AgentMessage) -> Void
     ) {
+        let id = submission.transfer
         // The program repeats a request whose connection ended before the reply.
-        if let known = transfers[submission.transfer] {
-            guard known.identifier == name else { return reply(Self.refusal(.refused, "the id is in use")) }
-            // The copy of its file is being made.
-            if known.order.copiesSource == true, !known.isAccepted {
-                Task {
-                    try? await Poller.shared.sleep(until: Poller.now() + Self.checkInterval, .never)
-                    submit(submission, name, files, inBackground: inBackground, reply)
-                }
-                return
+        if let known = transfers[id] {
+            return known.identifier == name
+                ? save([]) { reply(.done) } : reply(Self.refusal(.refused, "the id is in use"))
+        }
+        if submissions[id] != nil {
+            return whenSettled(id) { service in
+                service.submit(submission, name, files, inBackground: inBackground, reply)
             }
-            return save([]) { reply(.done) }
         }
         guard var order = TransferCoding.decode(TransferOrder.self, submission.order),
             let secrets = TransferCoding.decode(TransferSecrets.self, submission.secrets),
-            Self.isPlain(submission.transfer)
+            Self.isPlain(id)
         else { return reply(Self.refusal(.refused, "the order cannot be read")) }
         if inBackground { order.isDiscretionary = true }
         if let problem = Self.problem(order, secrets, files) { return reply(Self.refusal(.refused, problem)) }
-        let transfer = Transfer(
-            id: submission.transfer, number: takeNumber(), identifier: name, order: order, secrets: secrets)
-        transfers[transfer.id] = transfer
+        let transfer = Transfer(id: id, identifier: name, order: order, secrets: secrets)
+        submissions[id] = name
         noteIdleness()
         guard order.copiesSource == true else { return record(transfer, submission.secrets, reply) }
+        Task { await copy(transfer, submission.secrets, reply) }
+    }
+
+    /// Copies the file of an upload, and records the order with the copy.
+    private func copy(
+        _ transfer: Transfer, _ secrets: [UInt8], _ reply: @escaping @Sendable (AgentMessage) -> Void
+    ) async {
+        do throws(JournalFailure) {
+            // A transfer that is over keeps its copy.
+            if try await journal.transfer(transfer.id) != nil { return record(transfer, secrets, reply) }
+        } catch { return refuse(transfer, .journal, "the agent cannot read its journal: \(error)", reply) }
         let spool = spool
+        let copied = await BlockingThreads.files.call(.never) { () -> Result<TransferOrder?, IOFailure> in
+            Result { () throws(IOFailure) in try spool.copySource(of: transfer) }
+        }
+        switch copied {
+        case .success(let order?)?:
+            var copy = transfer
+            copy.order = order
+            record(copy, secrets, hasCopy: true, reply)
+        case .success(nil)?, nil: refuse(transfer, hasCopy: true, .refused, "the file has changed", reply)
+        case .failure(let failure)?:
+            refuse(transfer, hasCopy: true, .refused, "the file cannot be copied: \(failure.code)", reply)
+        }
+    }
+
+    /// The journal has decided about a submission.
+    private func settle(_ id: String) {
+        submissions[id] = nil
+        // Many submissions at once leave a large dictionary.
+        if submissions.isEmpty { submissions = [:] }
+    }
+
+    /// Repeats a request about a transfer that the journal has not accepted yet, when it has decided.
+    private func whenSettled(_ id: String, _ work: @escaping @Sendable (isolated TransferService) -> Void) {
         Task {
-            let copied = await BlockingThreads.files.call(.never) { () -> Result<TransferOrder?, IOFailure> in
-                Result { () throws(IOFailure) in try spool.copySource(of: transfer) }
+            while submissions[id] != nil {
+                try? await Poller.shared.sleep(until: Poller.now() + Self.checkInterval, .never)
             }
-            switch copied {
-            case .success(let order?)?:
-                transfers[transfer.id]?.order = order
-                if let changed = transfers[transfer.id] { record(changed, submission.secrets, reply) }
-            case .success(nil)?, nil: refuse(transfer, .refused, "the file has changed", reply)
-            case .failure(let failure)?:
-                refuse(transfer, .refused, "the file cannot be copied: \(failure.code)", reply)
-            }
+            work(self)
         }
     }
 
     /// Records an order, and accepts it when it is on the disk.
     private func record(
-        _ transfer: Transfer, _ secrets: [UInt8], _ reply: @escaping @Sendable (AgentMessage) -> Void
+        _ transfer: Transfer, _ secrets: [UInt8], hasCopy: Bool = false,
+        _ reply: @escaping @Sendable (AgentMessage) -> Void
     ) {
-        let changes: [JournalChange] = [
-            .transfer(transfer.journaled), .secrets(owner: "transfer " + transfer.id, secrets),
-        ]
-        journal.write(changes, mayFail: true) { failure in
-            Task { await self.submitted(transfer.id, failure, reply) }
+        journal.write([.accept(transfer.row(secrets))], mayFail: true) { result in
+            Task { await self.submitted(transfer, hasCopy: hasCopy, result, reply) }
         }
     }
 
     /// Forgets an order that was not accepted.
+    /// - Parameter hasCopy: whether a copy was made for it. Other files of this id belong to a transfer that is over,
+    ///   and whose submission was repeated.
     private func refuse(
-        _ transfer: Transfer, _ code: AgentFailure.Code, _ detail: String, _ reply: @Sendable (AgentMessage) -> Void
+        _ transfer: Transfer, hasCopy: Bool = false, _ code: AgentFailure.Code, _ detail: String,
+        _ reply: @Sendable (AgentMessage) -> Void
     ) {
-        transfers[transfer.id] = nil
-        BlockingThreads.files.run { [spool] in spool.remove(transfer) }
+        settle(transfer.id)
+        if hasCopy { BlockingThreads.files.run { [spool] in spool.remove(transfer) } }
         noteIdleness()
         reply(Self.refusal(code, detail))
     }
 
     private func submitted(
-        _ id: String, _ failure: JournalFailure?, _ reply: @Sendable (AgentMessage) -> Void
+        _ transfer: Transfer, hasCopy: Bool, _ result: Result<JournalReceipt, JournalFailure>,
+        _ reply: @Sendable (AgentMessage) -> Void
     ) {
-        if let failure {
+        switch result {
+        case .failure(let failure):
             let detail = "the agent cannot write its journal: \(failure)"
-            guard let transfer = transfers[id] else { return reply(Self.refusal(.journal, detail)) }
-            return refuse(transfer, .journal, detail, reply)
+            return refuse(transfer, hasCopy: hasCopy, .journal, detail, reply)
+        case .success(let receipt):
+            settle(transfer.id)
+            switch receipt.acceptance {
+            case .known(let identifier)? where identifier != transfer.identifier:
+                reply(Self.refusal(.refused, "the id is in use"))
+            case .known?, .queued?, nil: reply(.done)
+            case .claimed(let claim)?:
+                var accepted = transfer
+                accepted.claim = claim
+                transfers[transfer.id] = accepted
+                reply(.done)
+            }
         }
-        transfers[id]?.isAccepted = true
-        reply(.done)
         schedule()
     }
 
@@ -289,30 +349,39 @@ extension TransferService {
         }
     }
 
-    private static let pageSize = 500
-
-    private func page(_ name: String, after number: Int64) -> AgentMessage {
-        let all = transfers.accepted(of: name, after: number)
+    /// Answers with a page of the journal, and with what this agent knows better: the progress of its transfers.
+    private func page(
+        _ name: String, after number: Int64, _ reply: @escaping @Sendable (AgentMessage) -> Void
+    ) async {
+        let rows: [JournaledTransfer]
+        do throws(JournalFailure) {
+            // One more, which shows whether another page follows.
+            rows = try await journal.transfers(of: name, after: number, atMost: Self.pageSize + 1)
+        } catch { return reply(Self.refusal(.journal, "the agent cannot read its journal: \(error)")) }
         var records: [[UInt8]] = []
-        var size = 0
-        for entry in all.prefix(Self.pageSize) {
-            let record = transfers[entry.id].map { TransferCoding.encode($0.record) } ?? []
+        var (size, last) = (0, number)
+        for row in rows.prefix(Self.pageSize) {
+            let record = (transfers[row.id] ?? Transfer(row)).map { TransferCoding.encode($0.record) } ?? []
             size += record.count
             // A single record always fits, because user data are limited.
             if !records.isEmpty, size > AgentFrame.largest / 2 { break }
             records.append(record)
+            last = row.claim.number
         }
-        let isLast = records.count == all.count
-        return .page(.init(records: records, next: isLast ? nil : all[records.count - 1].number))
+        reply(.page(.init(records: records, next: last == rows.last?.claim.number ?? number ? nil : last)))
     }
 
     private func carryOut(
         _ command: AgentMessage.Command, _ name: String, _ reply: @escaping @Sendable (AgentMessage) -> Void
     ) {
         let id = command.transfer
-        guard let transfer = transfers[id], transfer.identifier == name else {
-            return reply(Self.refusal(.unknownTransfer, "there is no transfer \(id)"))
+        guard let transfer = transfers[id] else {
+            guard submissions[id] == nil else {
+                return whenSettled(id) { service in service.carryOut(command, name, reply) }
+            }
+            return _ = Task { await carryOutElsewhere(command, name, reply) }
         }
+        guard transfer.identifier == name else { return reply(Self.unknown(id)) }
         switch command.verb {
         case "pause": input(.pause, to: id)
         case "resume": input(.resume, to: id)
@@ -326,62 +395,114 @@ extension TransferService {
         case "prioritize":
             guard let priority = command.argument.first else { return reply(Self.refusal(.refused, "no priority")) }
             transfers[id]?.order.priority = priority
-            if let changed = transfers[id] { save([.transfer(changed.journaled)]) }
+            if let changed = transfers[id] { save([changed.orderUpdate]) }
         default: return reply(Self.refusal(.refused, "this agent does not know \(command.verb)"))
         }
         save([]) { reply(.done) }
         schedule()
     }
 
+    /// Carries out a command for a transfer that this agent does not work on.
+    private func carryOutElsewhere(
+        _ command: AgentMessage.Command, _ name: String, _ reply: @escaping @Sendable (AgentMessage) -> Void
+    ) async {
+        if isShared {
+            if let failure = await claim(command.transfer, for: name) { return reply(.refused(failure.refusal)) }
+            // A transfer that is over stays as it is.
+            guard transfers[command.transfer] != nil else { return reply(.done) }
+            carryOut(command, name, reply)
+            // It goes on waiting in the journal, unless it is over now.
+            if let transfer = transfers[command.transfer], !transfer.isAnnounced { save(transfer.id) }
+            return
+        }
+        let known = try? await journal.transfer(command.transfer)
+        reply(known?.identifier == name ? .done : Self.unknown(command.transfer))
+    }
+
+    private func listIdentifiers(_ reply: @escaping @Sendable (AgentMessage) -> Void) async {
+        var names = Set(owners.keys)
+        if isShared { names.formUnion((try? await journal.identifiers())?.map(\.name) ?? []) }
+        reply(.report(text: names.sorted().joined(separator: "\n")))
+    }
+
     // MARK: Events
 
-    private func listen(_ name: String, _ client: AgentClient, _ reply: @Sendable (AgentMessage) -> Void) {
+    private func listen(
+        _ name: String, _ client: AgentClient, _ reply: @escaping @Sendable (AgentMessage) -> Void
+    ) async {
+        let attachment = owners[name]?.attachments
+        let missed: [Int64]
+        do throws(JournalFailure) { missed = try await journal.sequences(of: name) } catch {
+            return reply(Self.refusal(.journal, "the agent cannot read its journal: \(error)"))
+        }
         reply(.done)
-        let missed = events.values.filter { $0.identifier == name }.map(\.sequence).sorted()
+        guard owners[name]?.client === client, owners[name]?.attachments == attachment else { return }
         owners[name]?.visit.listen(missed)
         sendEvents(name)
         // The challenges that had waited are answered already.
         if owners[name]?.visit.handled() == true { client.channel.send(.finishedEvents) }
     }
 
-    /// Sends the events of an identifier as fast as its program reads them.
+    /// Sends the events of an identifier to its program, if it listens.
     func sendEvents(_ name: String) {
-        guard let owner = owners[name], let client = owner.client, !owner.isSending else { return }
-        while !client.channel.isBusy, let sequence = owners[name]?.visit.takeUnsent() {
-            guard let event = events[sequence], let transfer = transfers[event.transfer] else { continue }
-            let record = TransferCoding.encode(transfer.record)
-            client.channel.send(.event(.init(sequence: sequence, record: record)))
+        guard let owner = owners[name], let client = owner.client, owners[name]?.visit.hasEvents() == true else {
+            return
         }
-        guard owners[name]?.visit.hasUnsent == true else { return }
-        owners[name]?.isSending = true
-        Task {
-            try? await Poller.shared.sleep(until: Poller.now() + 2_000_000, .never)
-            owners[name]?.isSending = false
-            sendEvents(name)
+        let attachment = owner.attachments
+        Task { await sendEvents(name, client, attachment) }
+    }
+
+    /// The number of events that are read from the journal at once: each may have 64 KiB of user data.
+    private static let eventCount = 32
+
+    /// Sends events as fast as the program reads them, until the journal has no more, or the program leaves.
+    private func sendEvents(_ name: String, _ client: AgentClient, _ attachment: Int) async {
+        func isAttached() -> Bool { owners[name]?.client === client && owners[name]?.attachments == attachment }
+        while isAttached() {
+            guard !client.channel.isBusy else {
+                try? await Poller.shared.sleep(until: Poller.now() + 2_000_000, .never)
+                continue
+            }
+            guard let last = owners[name]?.visit.look() else { return }
+            guard let events = try? await journal.events(of: name, after: last, atMost: Self.eventCount) else {
+                try? await Poller.shared.sleep(until: Poller.now() + 1_000_000_000, .never)
+                continue
+            }
+            guard isAttached() else { return }
+            for event in events {
+                guard let transfer = Transfer(event.transfer) else { continue }
+                let record = TransferCoding.encode(transfer.record)
+                client.channel.send(.event(.init(sequence: event.sequence, record: record)))
+            }
+            if let end = events.last?.sequence {
+                owners[name]?.visit.sent(upTo: end)
+            } else if owners[name]?.visit.foundNone() != true {
+                return
+            }
         }
     }
 
     private func acknowledge(
         _ sequence: Int64, _ name: String, _ reply: @escaping @Sendable (AgentMessage) -> Void
     ) {
-        guard let event = events[sequence], event.identifier == name else { return reply(.done) }
-        events[sequence] = nil
         owners[name]?.wakes.acknowledged()
-        var changes: [JournalChange] = [.removeEvent(sequence: sequence)]
-        let transfer = transfers[event.transfer]
-        transfers[event.transfer] = nil
-        if let transfer {
-            changes += [.removeTransfer(id: transfer.id), .removeSecrets(owner: "transfer " + transfer.id)]
-        }
         let client = owners[name]?.client
         let isLast = owners[name]?.visit.handled(event: sequence) == true
-        let spool = spool
-        save(changes) {
-            // The files are removed once the journal no longer refers to them.
-            if let transfer { BlockingThreads.files.run { spool.remove(transfer) } }
-            reply(.done)
-            if isLast { client?.channel.send(.finishedEvents) }
+        journal.write([.acknowledge(sequence: sequence, identifier: name)], mayFail: false) { result in
+            Task {
+                await self.acknowledged(name, (try? result.get())?.removed)
+                reply(.done)
+                if isLast { client?.channel.send(.finishedEvents) }
+            }
         }
+    }
+
+    private func acknowledged(_ name: String, _ removed: JournaledTransfer?) {
+        guard let removed else { return }
+        if !isShared { owners[name]?.undelivered -= 1 }
+        // The files are removed once the journal no longer refers to them.
+        if let transfer = Transfer(removed) { BlockingThreads.files.run { [spool] in spool.remove(transfer) } }
+        forgetUnused(name)
         noteIdleness()
     }
 

@@ -23,13 +23,13 @@ extension TransferService {
         case .none, .refuse, .remove: break
         case .begin: begin(id)
         case .stop:
-            guard let run = runs[id] else {
+            guard let activity = activities[id], activity.takesPlace else {
                 // The attempt has ended, and its result is being written: the cancellation is the result.
                 return transfers[id]?.state.isOver == true ? announce(id) : ()
             }
             // A request that may have been carried out is not repeated: its attempt runs to its end while the transfer
             // is suspended.
-            if let transfer = transfers[id], transfer.state.isOver || transfer.mayRepeat { run.cancel() }
+            if let transfer = transfers[id], transfer.state.isOver || transfer.mayRepeat { activity.task.cancel() }
         case .rename(let placing): place(placing, id)
         case .announce: announce(id)
         }
@@ -39,7 +39,7 @@ extension TransferService {
 
     /// Schedules soon: many changes at once need only one pass over all transfers.
     func schedule() {
-        guard !isScheduled, !isStopping else { return }
+        guard !isScheduled, phase == .serving else { return }
         isScheduled = true
         Task { scheduleNow() }
     }
@@ -47,7 +47,7 @@ extension TransferService {
     /// Wakes transfers whose wait is over, and begins those that may begin.
     func scheduleNow() {
         isScheduled = false
-        guard !isStopping else { return }
+        guard phase == .serving else { return }
         let (wall, boot) = (SystemTime.wall, SystemTime.boot)
         var next = Int64.max
         for (id, end) in transfers.waits {
@@ -57,18 +57,21 @@ extension TransferService {
         for name in owners.keys {
             if let left = wakeProgram(name) { next = min(next, left) }
         }
-        let ready = candidates(transfers.ready(atMost: limits.host).filter { runs[$0] == nil }, wall)
+        let running = activities.filter(\.value.takesPlace).keys
+        let ready = candidates(transfers.ready(atMost: limits.host).filter { !running.contains($0) }, wall)
         let allows = !ready.contains(where: \.isDiscretionary) || machine().allowsDiscretionary
         if !allows { next = min(next, Self.machineInterval) }
         let plan = SchedulePlan.make(
-            ready: ready, running: candidates(runs.keys, wall), limits: limits, last: lastTurn,
+            ready: ready, running: candidates(running, wall), limits: limits, last: lastTurn,
             allowsDiscretionary: allows)
         for id in plan.begins {
             lastTurn = transfers[id]?.identifier
             input(.start(now: wall), to: id)
         }
-        for id in plan.yields { runs[id]?.cancel() }
+        for id in plan.yields { activities[id]?.task.cancel() }
         noteIdleness()
+        claimMore()
+        if let left = nextClaim.map({ $0 - Poller.now() }), left > 0 { next = min(next, left) } else { nextClaim = nil }
         alarm.set(in: next)
     }
 
@@ -109,11 +112,20 @@ extension TransferService {
         let mustBeRecorded = !transfer.order.isIdempotent
         let update = transfer.update
         if !mustBeRecorded { save(id) }
-        runs[id] = Task { [weak self] in
-            if mustBeRecorded { try? await journal.write([update], mayFail: false) }
-            let result = await attempt.run()
-            await self?.ended(id, result)
-        }
+        activities[id] = .loading(
+            Task { [weak self] in
+                do throws(JournalFailure) {
+                    if mustBeRecorded { try await journal.write([update], mayFail: false) }
+                } catch { return await self?.left(id, transfer.claim) ?? () }
+                let result = await attempt.run()
+                await self?.ended(id, result)
+            })
+    }
+
+    /// The journal has refused the start of an attempt or of a rename: another agent has claimed the transfer.
+    private func left(_ id: String, _ claim: TransferClaim) {
+        activities[id] = nil
+        leave(claim)
     }
 
     private func session(of name: String) -> Session? {
@@ -126,6 +138,8 @@ extension TransferService {
     }
 
     private func process(_ report: AttemptReport, of id: String) {
+        // The other agent may continue from the partial file.
+        if case .leaving? = activities[id] { return }
         guard var transfer = transfers[id], !transfer.state.isOver else {
             // Cancelled meanwhile: nothing refers to the partial file of a last token.
             if case .token(let data) = report {
@@ -162,9 +176,10 @@ extension TransferService {
     }
 
     private func ended(_ id: String, _ result: AttemptResult) async {
-        endings[id] = runs.removeValue(forKey: id)
+        if case .loading(let task)? = activities[id] { activities[id] = .ending(task) }
         defer {
-            endings[id] = nil
+            // A file that is being renamed is the next activity.
+            if activities[id]?.takesPlace == false { activities[id] = nil }
             schedule()
         }
         caughtUp(id)
@@ -182,10 +197,11 @@ extension TransferService {
         case .anew:
             transfers[id]?.progress = TransferProgress()
             transfers[id]?.order.resumption = nil
+            if let changed = transfers[id] { save([changed.orderUpdate]) }
             input(.yield, to: id)
             // The partial file that cannot be continued goes when the journal no longer refers to it.
             let tokens = [transfer.progress.resumption, transfer.order.resumption].compactMap(\.self)
-            save(transfers[id].map { [.transfer($0.journaled)] } ?? []) {
+            save([]) {
                 BlockingThreads.files.run { for data in tokens { (try? ResumeToken(data))?.discard() } }
             }
         case .delayed(let status, let seconds):
@@ -196,7 +212,7 @@ extension TransferService {
             if error.reason == .cancelled || error.reason == .sessionInvalidated {
                 guard !mayRepeat else { return input(.yield, to: id) }
                 // The next agent finds the transfer running, and reports the failure.
-                if !isStopping { finish(id, .failed(TransferError(Self.mayHaveBeenCarriedOut(transfer)))) }
+                if phase == .serving { finish(id, .failed(TransferError(Self.mayHaveBeenCarriedOut(transfer)))) }
                 return
             }
             let plan = TransferRetryPlan.after(error, facts(transfer, mayRepeat: mayRepeat))
@@ -248,29 +264,33 @@ extension TransferService {
     /// Renames the file after the journal has recorded the intention.
     private func place(_ placing: TransferState.Placing, _ id: String) {
         guard let transfer = transfers[id] else { return }
-        let (spool, journal) = (spool, journal)
-        runs[id] = Task { [weak self] in
-            try? await journal.write([], mayFail: false)
-            let checked = await BlockingThreads.files.call(.never) { () -> Result<Void, LoadError> in
-                Result { () throws(LoadError) in try spool.checkDestination(transfer.order) }
-            }
-            if case .failure? = checked { return await self?.placed(id, placing, checked) ?? () }
-            let placed = await Self.persistently { () throws(IOFailure) in
-                try spool.place(placing, transfer.order)
-            }?.mapError {
-                LoadError(.cannotMoveFile, phase: .receiving, party: .system, detail: "\(placing.to): \($0.code)")
-            }
-            await self?.placed(id, placing, placed)
+        activities[id] = .placing(Task { [weak self] in await self?.carryOut(placing, transfer) })
+    }
+
+    private func carryOut(_ placing: TransferState.Placing, _ transfer: Transfer) async {
+        do throws(JournalFailure) { try await journal.write([transfer.update], mayFail: false) } catch {
+            return left(transfer.id, transfer.claim)
         }
+        let spool = spool
+        let checked = await BlockingThreads.files.call(.never) { () -> Result<Void, LoadError> in
+            Result { () throws(LoadError) in try spool.checkDestination(transfer.order) }
+        }
+        if case .failure? = checked { return placed(transfer.id, placing, checked) }
+        let result = await Self.persistently { () throws(IOFailure) in try spool.place(placing, transfer.order) }
+        placed(
+            transfer.id, placing,
+            result?.mapError {
+                LoadError(.cannotMoveFile, phase: .receiving, party: .system, detail: "\(placing.to): \($0.code)")
+            })
     }
 
     private func placed(_ id: String, _ placing: TransferState.Placing, _ result: Result<Void, LoadError>?) {
-        runs[id] = nil
+        activities[id] = nil
         defer { schedule() }
         switch result {
         case .success?, nil: finish(id, placing.outcome)
         // The next agent finds the intention in the journal.
-        case .failure? where isStopping: break
+        case .failure? where phase == .ending: break
         case .failure(let error)?:
             let shown = transfers[id].flatMap { URL(string: $0.secrets.url) }
             finish(
@@ -323,13 +343,12 @@ extension TransferService {
 
     /// Records the event for the program, and sends it when it is on the disk.
     private func announce(_ id: String) {
-        guard var transfer = transfers[id], transfer.event == nil else { return }
-        let event = JournaledEvent(sequence: takeNumber(), identifier: transfer.identifier, transfer: id)
-        transfer.event = event.sequence
-        transfers[id] = transfer
+        guard let transfer = transfers[id], !transfer.isAnnounced else { return }
+        transfers[id]?.isAnnounced = true
         log("transfer \(id) is over: \(transfer.state.shown.outcome.map(Self.words) ?? "")")
-        unannounced.append(event)
-        save([transfer.update, .event(event)]) { Task { await self.announced(upTo: event.sequence) } }
+        journal.write([transfer.update, .event(transfer.claim)], mayFail: false) { result in
+            Task { await self.announced(transfer, result) }
+        }
     }
 
     private static func words(_ outcome: TransferOutcome) -> String {
@@ -340,16 +359,12 @@ extension TransferService {
         }
     }
 
-    /// Sends the events that are on the disk. The journal writes in order, so all earlier events are there as well,
-    /// even if the task that reports one of them runs later.
-    private func announced(upTo sequence: Int64) {
-        let ready = unannounced.prefix { $0.sequence <= sequence }
-        unannounced.removeFirst(ready.count)
-        for event in ready {
-            events[event.sequence] = event
-            owners[event.identifier]?.visit.add(event.sequence)
-            sendEvents(event.identifier)
-        }
+    /// The event of a transfer is on the disk: the transfer belongs to the journal now.
+    private func announced(_ transfer: Transfer, _ result: Result<JournalReceipt, JournalFailure>) {
+        guard case .success = result else { return leave(transfer.claim) }
+        transfers[transfer.id] = nil
+        if !isShared { owners[transfer.identifier]?.undelivered += 1 }
+        sendEvents(transfer.identifier)
         schedule()
     }
 }

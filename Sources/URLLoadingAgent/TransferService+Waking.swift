@@ -8,12 +8,13 @@ import URLLoadingIO
 
 extension TransferService {
     /// Starts the program of an identifier, if it has events or challenges, is not connected, and has configured how to
-    /// start it.
+    /// start it. Agents that share a journal start no programs.
     /// - Returns: the nanoseconds until the next check; `nil` if none is needed.
     @discardableResult
     func wakeProgram(_ name: String) -> Int64? {
-        guard !isStopping, let owner = owners[name], owner.client == nil, let waking = owner.settings.waking,
-            events.values.contains(where: { $0.identifier == name }) || hasParked(name)
+        guard phase == .serving, !isShared, let owner = owners[name], owner.client == nil,
+            let waking = owner.settings.waking,
+            owner.undelivered > 0 || hasParked(name)
         else { return nil }
         let now = SystemTime.boot
         guard owners[name]?.wakes.hasEvents(now: now) == true else { return owner.wakes.next.map { max(1, $0 - now) } }

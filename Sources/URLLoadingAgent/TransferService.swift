@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// In this folder: the agent of background transfers (27 files: journal, plans, service, one attempt)
+// In this folder: the agent of background transfers (31 files: journals, plans, service, one attempt)
 
 // The agent's state and its actions: one actor, whose changes are queued for the journal in the order in which they are
 // made.
@@ -25,32 +25,69 @@ actor TransferService {
         var wakes = WakePlan()
         /// The number of programs that have attached.
         var attachments = 0
-        /// Whether a task is about to send more events.
-        var isSending = false
+        /// The number of recorded events that no program has acknowledged.
+        var undelivered = 0
+    }
+
+    enum Phase {
+        case serving
+        /// The attempts are being stopped, and nothing begins.
+        case ending
+    }
+
+    /// What the agent does for a transfer now.
+    enum Activity {
+        case loading(Task<Void, Never>)
+        /// Its complete file is being renamed.
+        case placing(Task<Void, Never>)
+        /// The attempt is over, and its result is being written.
+        case ending(Task<Void, Never>)
+        /// Another agent has claimed the transfer, and the attempt is being stopped.
+        case leaving(Task<Void, Never>)
+
+        var task: Task<Void, Never> {
+            switch self {
+            case .loading(let task), .placing(let task), .ending(let task), .leaving(let task): task
+            }
+        }
+
+        /// Whether it takes one of the places of a host, of an identifier and of the agent.
+        var takesPlace: Bool {
+            switch self {
+            case .loading, .placing: true
+            case .ending, .leaving: false
+            }
+        }
     }
 
     let journal: any Journal
     let spool: Spool
     let limits = SchedulePlan.Limits()
+    var phase = Phase.serving
     var owners: [String: Owner] = [:]
+    /// The transfers that this agent has claimed; each leaves when its end is recorded.
     var transfers = TransferTable()
-    /// The events that the journal contains, by sequence.
-    var events: [Int64: JournaledEvent] = [:]
-    /// Events that the journal is about to contain, in the order of their sequence.
-    var unannounced: [JournaledEvent] = []
-    /// The attempts, and the renames of complete files.
-    var runs: [String: Task<Void, Never>] = [:]
-    /// The attempts whose results are being written.
-    var endings: [String: Task<Void, Never>] = [:]
+    /// The identifiers of new transfers, by id, until the journal has accepted them.
+    var submissions: [String: String] = [:]
+    var activities: [String: Activity] = [:]
     /// The challenges that programs are asked, by number.
     var challenges: [Int64: PendingChallenge] = [:]
     var lastChallenge: Int64 = 0
     var lastTurn: String?
-    var isStopping = false
     /// Whether ``scheduleNow()`` is about to run.
     var isScheduled = false
-    private var nextNumber: Int64
     var clients = 0
+    /// The tasks that follow the signals of a shared journal and renew the claims.
+    var followers: [Task<Void, Never>] = []
+    enum Claiming {
+        case none, running
+        /// Looks for transfers once more when it has found none.
+        case repeating
+    }
+    var claiming = Claiming.none
+    /// The moment of the poller's clock at which transfers of a shared journal may begin that wait until a time.
+    var nextClaim: Int64?
+    let renewalInterval: Int64
     /// The boot-time nanoseconds since when the agent has had neither work nor connections; `nil` while it has.
     private(set) var idleSince: Int64?
     let alarm = ServiceAlarm()
@@ -61,63 +98,104 @@ actor TransferService {
     /// - Parameters:
     ///   - folder: the agent's state folder.
     ///   - machine: returns what decides about discretionary transfers.
+    ///   - renewalInterval: the nanoseconds between renewals of the claims of a shared journal.
     ///   - log: receives one line for each notable event.
     /// - Throws: ``JournalFailure``; `failed` if the spool cannot be created.
     init(
         _ journal: any Journal, folder: String, machine: @escaping @Sendable () -> MachineState = { .read() },
-        log: @escaping @Sendable (String) -> Void
+        renewingEvery renewalInterval: Int64 = 15_000_000_000, log: @escaping @Sendable (String) -> Void
     ) throws(JournalFailure) {
         (self.journal, self.machine, self.log) = (journal, machine, log)
+        self.renewalInterval = renewalInterval
         // Files of transfers that only the damaged journal knows are kept for people.
         if journal.problem != nil, let kept = Spool.moveAside(folder) {
             log("the files of its transfers are in \(kept)")
         }
         do throws(IOFailure) { spool = try Spool(folder) } catch { throw .failed("\(folder)/spool: \(error.code)") }
-        var content = journal.takeContent() ?? JournalContent()
-        nextNumber = content.nextNumber
         if let problem = journal.problem { log(problem) }
-        for (name, bytes) in content.identifiers {
-            let settings = TransferCoding.decode(SessionSettings.self, bytes) ?? SessionSettings()
-            let secrets = content.secrets["identifier " + name].flatMap {
-                TransferCoding.decode(SessionSecrets.self, $0)
-            }
-            owners[name] = Owner(settings: settings, secrets: secrets ?? SessionSecrets(), isRecorded: true)
-        }
-        // Each row is released before the next one is decoded: its memory becomes that of a transfer.
-        while let row = content.transfers.popLast() {
-            let secrets = content.secrets.removeValue(forKey: "transfer " + row.id)
-            guard let transfer = Transfer(row, secrets: secrets) else {
-                log("transfer \(row.id) of the journal cannot be decoded, and is ignored")
-                continue
-            }
-            transfers[transfer.id] = transfer
-        }
-        for event in content.events {
-            events[event.sequence] = event
-            transfers[event.transfer]?.event = event.sequence
-        }
-        spool.removeOrphans(transfers)
     }
 
-    /// Continues the transfers of an earlier agent.
-    func start() {
-        for id in transfers.ids.sorted() {
-            guard var transfer = transfers[id] else { continue }
-            // A request that may have been carried out is not repeated.
-            guard transfer.mayRepeat || transfer.state.phase != .running else {
-                finish(id, .failed(TransferError(Self.mayHaveBeenCarriedOut(transfer))))
-                continue
-            }
-            let action = transfer.state.receive(.restart)
-            transfers[id] = transfer
-            act(action, on: id)
-            // The agent was killed after the end of the transfer was recorded, and before its event was.
-            if transfer.state.isOver, transfer.event == nil, case .finished(let outcome) = transfer.state.phase {
-                act(.announce(outcome), on: id)
-            }
-        }
+    // MARK: The start
+
+    /// Claims transfers, and continues those of an earlier agent. Called once, before any program is served.
+    func start() async {
+        if let signals = journal.signals { return share(signals) }
+        do throws(JournalFailure) {
+            for identifier in try await journal.identifiers() { add(identifier) }
+            var rows = try await journal.claim(.ready(atMost: .max)).transfers
+            // Each row is released before the next one is decoded: its memory becomes that of a transfer.
+            while let row = rows.popLast() { add(row) }
+        } catch { log("the journal cannot be read: \(error)") }
+        await removeOrphans()
+        for id in transfers.ids.sorted() { restart(id) }
         schedule()
     }
+
+    private func add(_ identifier: JournaledIdentifier) {
+        refresh(identifier)
+        owners[identifier.name]?.undelivered = identifier.undelivered
+    }
+
+    /// Takes over the settings of an identifier that the journal has.
+    func refresh(_ identifier: JournaledIdentifier) {
+        let settings = TransferCoding.decode(SessionSettings.self, identifier.settings) ?? SessionSettings()
+        let secrets =
+            identifier.secrets.flatMap { TransferCoding.decode(SessionSecrets.self, $0) } ?? SessionSecrets()
+        if let known = owners[identifier.name], known.settings == settings, known.secrets == secrets { return }
+        var owner = owners[identifier.name] ?? Owner(settings: settings, secrets: secrets)
+        (owner.settings, owner.secrets, owner.session, owner.isRecorded) = (settings, secrets, nil, true)
+        owners[identifier.name] = owner
+    }
+
+    func add(_ row: JournaledTransfer) {
+        guard let transfer = Transfer(row) else {
+            return log("transfer \(row.id) of the journal cannot be decoded, and is ignored")
+        }
+        transfers[transfer.id] = transfer
+    }
+
+    /// Continues a transfer of an earlier agent.
+    func restart(_ id: String) {
+        guard var transfer = transfers[id] else { return }
+        // A request that may have been carried out is not repeated.
+        guard transfer.mayRepeat || transfer.state.phase != .running else {
+            return finish(id, .failed(TransferError(Self.mayHaveBeenCarriedOut(transfer))))
+        }
+        let action = transfer.state.receive(.restart)
+        transfers[id] = transfer
+        act(action, on: id)
+        // The agent was killed after the end of the transfer was recorded, and before its event was.
+        if case .finished(let outcome) = transfer.state.phase { act(.announce(outcome), on: id) }
+    }
+
+    /// Removes the spool's files that belong to no transfer.
+    private func removeOrphans() async {
+        let spool = spool
+        let found = await BlockingThreads.files.call(.never) { () -> Set<String> in
+            spool.removeDelivered()
+            return spool.files()
+        }
+        guard var orphans = found, !orphans.isEmpty else { return }
+        for transfer in transfers { orphans.subtract(spool.paths(of: transfer)) }
+        // Those that remain may belong to transfers that are over.
+        for name in owners.keys {
+            var last: Int64 = 0
+            while !orphans.isEmpty {
+                let rows: [JournaledTransfer]
+                do throws(JournalFailure) {
+                    rows = try await journal.transfers(of: name, after: last, atMost: Self.pageSize)
+                } catch { return log("the spool is not tidied: \(error)") }
+                guard let end = rows.last?.claim.number else { break }
+                for row in rows { if let transfer = Transfer(row) { orphans.subtract(spool.paths(of: transfer)) } }
+                last = end
+            }
+        }
+        let removed = orphans
+        _ = await BlockingThreads.files.call(.never) { for path in removed { PrivateFolder.remove(path) } }
+    }
+
+    /// The number of transfers that are read from the journal at once.
+    static let pageSize = 500
 
     static func mayHaveBeenCarriedOut(_ transfer: Transfer) -> LoadError {
         LoadError(
@@ -127,30 +205,49 @@ actor TransferService {
                 + "and is not repeated without Idempotency-Key")
     }
 
-    func takeNumber() -> Int64 {
-        defer { nextNumber += 1 }
-        return nextNumber
-    }
+    // MARK: The journal
 
     /// Queues changes that must reach the disk eventually.
     func save(_ changes: [JournalChange], then: @escaping @Sendable () -> Void = {}) {
-        journal.write(changes, mayFail: false) { _ in then() }
+        journal.write(changes, mayFail: false) { result in
+            if result == .failure(.stale), let claim = changes.lazy.compactMap(\.claim).first {
+                Task { await self.leave(claim) }
+            }
+            then()
+        }
     }
 
     func save(_ id: String) {
-        if let transfer = transfers[id] { save([transfer.update]) }
+        guard let transfer = transfers[id] else { return }
+        save([transfer.update])
+        // The change ends the claim on a transfer that waits, and any agent may claim it later.
+        if isShared, transfer.standing != .working { transfers[id] = nil }
+    }
+
+    /// Stops work on a transfer that another agent has claimed, and touches neither its row nor its files.
+    func leave(_ claim: TransferClaim) {
+        guard let id = transfers.first(where: { $0.claim == claim })?.id else { return }
+        log("transfer \(id) was claimed by another agent, and is left to it")
+        transfers[id] = nil
+        if let activity = activities[id] {
+            activities[id] = .leaving(activity.task)
+            activity.task.cancel()
+        }
+        schedule()
     }
 
     /// Stops all attempts, with their progress and their results synchronised to disk.
     func stop() async {
-        isStopping = true
-        let running = Array(runs.values) + Array(endings.values)
-        for run in running { run.cancel() }
-        for run in running { await run.value }
+        phase = .ending
+        for follower in followers { follower.cancel() }
+        let running = activities.values.map(\.task)
+        for task in running { task.cancel() }
+        for task in running { await task.value }
         for owner in owners.values {
             owner.client?.channel.close()
             owner.session?.invalidateAndCancel()
         }
+        if isShared { try? await journal.release(transfers.filter { !$0.isAnnounced }.map(\.claim)) }
         let journal = journal
         _ = await BlockingThreads.files.call(.never) { journal.finish() }
     }
@@ -159,7 +256,8 @@ actor TransferService {
 
     /// Whether all work that needs no program is done.
     private var isIdle: Bool {
-        clients == 0 && runs.isEmpty && endings.isEmpty && transfers.activeCount == 0
+        // An agent that shares its journal has work as soon as others have.
+        !isShared && clients == 0 && activities.isEmpty && submissions.isEmpty && transfers.activeCount == 0
             && !owners.values.contains { $0.wakes.next != nil }
     }
 
@@ -173,9 +271,10 @@ actor TransferService {
 
     /// The status in one line, for service managers and logs.
     var status: String {
-        let waiting = transfers.count - transfers.overCount - runs.count
-        return
-            "\(runs.count) running, \(waiting) waiting, \(transfers.overCount) finished, \(clients) programs connected"
+        let running = activities.values.count(where: \.takesPlace)
+        let waiting = transfers.count + submissions.count - transfers.overCount - running
+        let finished = transfers.overCount + owners.values.reduce(0) { $0 + $1.undelivered }
+        return "\(running) running, \(waiting) waiting, \(finished) finished, \(clients) programs connected"
     }
 
     func connected() {

@@ -3,7 +3,7 @@
 import URLLoading
 import URLLoadingIO
 
-/// The transfers of the agent by id.
+/// The transfers that the agent has claimed, by id.
 ///
 /// The transfers that may begin, and those that wait until a time, are also listed apart, and what the agent reports
 /// about all of them is counted with each change: no turn of the scheduler looks at thousands of other transfers.
@@ -27,7 +27,7 @@ struct TransferTable: Sendable, Sequence {
 
         /// Fails for a transfer that may not begin.
         init?(_ transfer: Transfer?) {
-            guard let transfer, transfer.isAccepted, transfer.state.isReady else { return nil }
+            guard let transfer, transfer.state.isReady else { return nil }
             lane = Lane(
                 identifier: transfer.identifier, host: transfer.host, isDiscretionary: transfer.order.isDiscretionary)
             (priority, number, id) = (transfer.order.priority, transfer.number, transfer.id)
@@ -39,11 +39,11 @@ struct TransferTable: Sendable, Sequence {
     private var all: [String: Box] = [:]
     /// The most urgent transfer of a lane is the first, and the older one of two with equal priority.
     private var lanes: [Lane: [Entry]] = [:]
-    /// The ends of the waits of the accepted transfers that wait until a time, by id.
+    /// The ends of the waits of the transfers that wait until a time, by id.
     private(set) var waits: [String: TransferState.Wait.End] = [:]
     /// The fields of the transfer that was added last.
     private var lastFields: [[String]] = []
-    /// The number of transfers that are over, and whose event was not acknowledged.
+    /// The number of transfers that are over, and whose event is not recorded yet.
     private(set) var overCount = 0
     /// The number of transfers for which the agent has something to do without a program.
     private(set) var activeCount = 0
@@ -64,7 +64,7 @@ struct TransferTable: Sendable, Sequence {
                 if let before { remove(before) }
                 if let after { insert(after) }
             }
-            if let newValue, newValue.isAccepted, let wait = newValue.state.wait {
+            if let newValue, let wait = newValue.state.wait {
                 waits[newValue.id] = wait.end(SystemBoot.identity)
             } else {
                 waits[id] = nil
@@ -103,16 +103,6 @@ struct TransferTable: Sendable, Sequence {
     /// Returns the ids of the transfers that may begin, the most urgent ones for each host of an identifier.
     /// - Parameter count: the maximum number for a host; further ones could not begin in the same turn.
     func ready(atMost count: Int) -> [String] { lanes.values.flatMap { $0.prefix(count).map(\.id) } }
-
-    /// Returns the accepted transfers of an identifier with greater numbers than `number`, in order.
-    func accepted(of identifier: String, after number: Int64) -> [(number: Int64, id: String)] {
-        var found: [(number: Int64, id: String)] = []
-        for box in all.values
-        where box.transfer.number > number && box.transfer.isAccepted && box.transfer.identifier == identifier {
-            found.append((box.transfer.number, box.transfer.id))
-        }
-        return found.sorted { $0.number < $1.number }
-    }
 
     var count: Int { all.count }
     var ids: some Collection<String> { all.keys }

@@ -226,26 +226,26 @@ import URLLoadingIO
                 if kind == 1 { order.earliestBegin = 5 }
                 let url = "http://host\(draw(step + 3, 3)).example/"
                 table[id] = Transfer(
-                    id: id, number: Int64(step), identifier: "i\(draw(step + 5, 2))", order: order,
+                    id: id, claim: TransferClaim(number: Int64(step), epoch: 1), identifier: "i\(draw(step + 5, 2))",
+                    order: order,
                     secrets: TransferSecrets(url: url, fields: []))
             }
             switch kind {
-            case 0...3: table[id]?.isAccepted = true
+            case 0...3: break
             case 4: table[id]?.order.priority = UInt8(draw(step + 11, 5))
             case 5: _ = table[id]?.state.receive(.start(now: 1))
             case 6: _ = table[id]?.state.receive(draw(step + 13, 2) == 0 ? .pause : .yield)
             case 7: _ = table[id]?.state.receive(draw(step + 13, 2) == 0 ? .resume : .wake)
             default: table[id] = nil
             }
-            let accepted = table.filter(\.isAccepted)
-            let lanes = Dictionary(grouping: accepted.filter(\.state.isReady)) {
+            let lanes = Dictionary(grouping: table.filter(\.state.isReady)) {
                 "\($0.identifier) \($0.host) \($0.order.isDiscretionary)"
             }
             let first = lanes.values.flatMap { lane in
                 lane.sorted { ($1.order.priority, $0.number) < ($0.order.priority, $1.number) }.prefix(2).map(\.id)
             }
             #expect(table.ready(atMost: 2).sorted() == first.sorted())
-            let waiting = accepted.filter { if case .waiting = $0.state.phase { true } else { false } }
+            let waiting = table.filter { if case .waiting = $0.state.phase { true } else { false } }
             #expect(table.waits.keys.sorted() == waiting.map(\.id).sorted())
             #expect(table.activeCount == table.count(where: \.state.needsAgent) && table.overCount == 0)
         }

@@ -414,7 +414,7 @@ import URLLoadingWire
             // The one that was queued before is no longer decided by a delegate either.
             await rig.kill(SIGTERM)
             let journal = try SQLiteJournal(folder: rig.state)
-            let orders = try #require(journal.takeContent()).transfers.compactMap {
+            let orders = try await journal.claim(.ready(atMost: .max)).transfers.compactMap {
                 TransferCoding.decode(TransferOrder.self, $0.order)
             }
             #expect(orders.contains { $0.earliestBegin != nil } && orders.allSatisfy { $0.challenges == nil })

@@ -130,7 +130,7 @@ import URLLoadingWire
         var order = TransferOrder(.download, request, created: 0)
         order.destination = rig.folder + "/film.bin"
         let transfer = Transfer(
-            id: "t", number: 1, identifier: "a", order: order, secrets: TransferSecrets(request))
+            id: "t", identifier: "a", order: order, secrets: TransferSecrets(request))
         let path = spool.complete(transfer)
         try Data(Film.content).write(to: URL(filePath: path))
         #expect(chmod(path, 0o664) == 0)
@@ -154,7 +154,7 @@ import URLLoadingWire
         let destination = rig.folder + "/film.bin"
         (order.destination, order.permissionsOfNewFiles) = (destination, 0o640)
         let transfer = Transfer(
-            id: "t", number: 1, identifier: "a", order: order, secrets: TransferSecrets(request))
+            id: "t", identifier: "a", order: order, secrets: TransferSecrets(request))
         func placed() throws -> UInt16? {
             let path = spool.complete(transfer)
             try Data(Film.content).write(to: URL(filePath: path))

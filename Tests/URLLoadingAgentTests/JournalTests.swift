@@ -15,38 +15,14 @@ import URLLoadingIO
         try await use(folder + "/state")
     }
 
-    static func transfer(_ number: Int64) -> JournaledTransfer {
-        JournaledTransfer(
-            id: "t\(number)", number: number, identifier: "a", order: [1, 2], state: [3], progress: [UInt8(number)])
-    }
+    /// What a journal has for the agent that has opened it.
+    struct Content: Equatable {
+        let identifiers: [JournaledIdentifier]
+        let transfers: [JournaledTransfer]
 
-    @Test func `The next agent finds the journal's content, and numbers are never reused`() async throws {
-        try await Self.with { folder in
-            do {
-                let journal = try SQLiteJournal(folder: folder)
-                #expect(
-                    journal.takeContent()
-                        == {
-                            var empty = JournalContent(); empty.nextNumber = 1; return empty
-                        }())
-                try await journal.write(
-                    [
-                        .identifier("a", settings: [9]), .transfer(Self.transfer(1)), .transfer(Self.transfer(2)),
-                        .secrets(owner: "transfer t1", [7]),
-                        .event(.init(sequence: 3, identifier: "a", transfer: "t1")),
-                    ], mayFail: true)
-                try await journal.write([.update(number: 2, state: [5], progress: [])], mayFail: false)
-                try await journal.write(
-                    [.removeEvent(sequence: 3), .removeTransfer(id: "t1"), .removeSecrets(owner: "transfer t1")],
-                    mayFail: false)
-                journal.finish()
-            }
-            let content = try Self.reopened(folder)
-            var second = Self.transfer(2)
-            (second.state, second.progress) = ([5], [])
-            #expect(content.transfers == [second])
-            #expect(content.identifiers == ["a": [9]] && content.secrets.isEmpty && content.events.isEmpty)
-            #expect(content.nextNumber == 4)
+        init(_ journal: some Journal) async throws {
+            identifiers = try await journal.identifiers().sorted { $0.name < $1.name }
+            transfers = try await journal.claim(.ready(atMost: .max)).transfers
         }
     }
 
@@ -54,8 +30,15 @@ import URLLoadingIO
         try await Self.with { folder in
             let journal = try SQLiteJournal(folder: folder)
             let secret = Array("correct horse battery staple".utf8)
-            try await journal.write([.secrets(owner: "x", secret)], mayFail: true)
-            try await journal.write([.removeSecrets(owner: "x")], mayFail: true)
+            try await journal.write([.identifier("x", settings: [], secrets: secret)], mayFail: true)
+            var transfer = JournalRows.transfer("t1")
+            transfer.secrets = secret
+            let receipt = try await journal.write([.accept(transfer)], mayFail: true)
+            guard case .claimed(let claim)? = receipt.acceptance else { return _ = Issue.record("\(receipt)") }
+            try await journal.write([.event(claim)], mayFail: false)
+            let sequence = try #require(try await journal.sequences(of: "a").first)
+            try await journal.write([.acknowledge(sequence: sequence, identifier: "a")], mayFail: true)
+            try await journal.write([.leave(identifier: "x")], mayFail: true)
             journal.finish()
             for name in PrivateFolder.names(folder) {
                 let data = try Data(contentsOf: URL(filePath: folder + "/" + name))
@@ -87,30 +70,32 @@ import URLLoadingIO
         }
     }
 
-    @Test func `Groups are written in order, many in one transaction`() async throws {
+    @Test func `The last of many groups that were written together is found by the next agent`() async throws {
         try await Self.with { folder in
             do {
                 let journal = try SQLiteJournal(folder: folder)
-                try await journal.write([.transfer(Self.transfer(1))], mayFail: true)
-                for number in 2..<2_000 as Range<Int64> {
-                    journal.write([.update(number: 1, state: Array("\(number)".utf8), progress: [])], mayFail: false) {
+                let claim = try await JournalRows.accept("t1", journal)
+                for number in 2..<2_000 {
+                    let state = Array("\(number)".utf8)
+                    journal.write([.update(claim, state: state, progress: [], standing: .working)], mayFail: false) {
                         _ in
                     }
                 }
-                try await journal.write([], mayFail: false)
                 journal.finish()
             }
-            let content = try Self.reopened(folder)
+            let content = try await Self.reopened(folder)
             #expect(content.transfers.first?.state == Array("1999".utf8))
         }
     }
 
+    static func reopened(_ folder: String) async throws -> Content { try await Content(opened(folder)) }
+
     /// The lock is released with the first journal.
-    static func reopened(_ folder: String) throws -> JournalContent {
+    static func opened(_ folder: String) async throws -> SQLiteJournal {
         var last: (any Error)?
         for _ in 0..<100 {
-            do { return try #require(try SQLiteJournal(folder: folder).takeContent()) } catch { last = error }
-            usleep(10_000)
+            do { return try SQLiteJournal(folder: folder) } catch { last = error }
+            try await Task.sleep(for: .milliseconds(10))
         }
         throw last ?? JournalFailure.inUse
     }

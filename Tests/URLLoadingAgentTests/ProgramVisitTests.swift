@@ -6,15 +6,24 @@ import Testing
 
 /// What a program that is attached has received, and what had waited for it.
 @Suite struct ProgramVisitTests {
-    @Test("events are taken in order, and only by a program that listens") func delivery() {
+    @Test("events are sent to a program that listens, and looked for again when one was recorded meanwhile")
+    func delivery() {
         var visit = ProgramVisit()
-        visit.add(1)
-        let early = visit.takeUnsent()
-        #expect(early == nil && !visit.hasUnsent && !visit.isListening)
+        let early = (visit.hasEvents(), visit.look())
+        #expect(early == (false, nil) && !visit.isListening)
         visit.listen([2, 3])
-        visit.add(4)
-        let taken = (0..<4).map { _ in visit.takeUnsent() }
-        #expect(taken == [2, 3, 4, nil] && !visit.hasUnsent && visit.isListening)
+        var begins = visit.hasEvents()
+        #expect(begins && visit.isListening && visit.look() == 0)
+        visit.sent(upTo: 3)
+        begins = visit.hasEvents()
+        // The task that sends looks again.
+        #expect(!begins)
+        var goesOn = visit.foundNone()
+        #expect(goesOn && visit.look() == 3)
+        goesOn = visit.foundNone()
+        #expect(!goesOn && visit.delivery == .listening(sent: 3))
+        begins = visit.hasEvents()
+        #expect(begins)
     }
 
     @Test("a program has caught up once, when it listens and the last event and challenge are handled") func backlog() {
@@ -33,7 +42,6 @@ import Testing
     @Test("a program that nothing had waited for is never behind") func nothingWaited() {
         var visit = ProgramVisit()
         visit.listen([])
-        visit.add(1)
         let isOver = [visit.handled(event: 1), visit.handled()]
         #expect(isOver == [false, false] && !visit.isBehind)
     }

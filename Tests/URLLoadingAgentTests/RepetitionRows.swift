@@ -62,17 +62,41 @@ import URLLoadingWire
         init(_ journal: SQLiteJournal) { self.journal = journal }
 
         var problem: String? { nil }
-        func takeContent() -> JournalContent? { journal.takeContent() }
+        var signals: AsyncStream<JournalSignal>? { nil }
+        var agent: String { "" }
         func finish() { journal.finish() }
         var isHolding: Bool { held.withLock { $0?.isEmpty == false } }
 
+        func identifiers() async throws(JournalFailure) -> [JournaledIdentifier] { try await journal.identifiers() }
+        func identifier(_ name: String) async throws(JournalFailure) -> JournaledIdentifier? { nil }
+        func claim(_ request: ClaimRequest) async throws(JournalFailure) -> ClaimedTransfers {
+            try await journal.claim(request)
+        }
+        func renew(_ claims: [TransferClaim]) async throws(JournalFailure) -> Set<Int64> {
+            try await journal.renew(claims)
+        }
+        func release(_ claims: [TransferClaim]) async throws(JournalFailure) { try await journal.release(claims) }
+        func transfers(of identifier: String, after number: Int64, atMost count: Int) async throws(JournalFailure)
+            -> [JournaledTransfer]
+        { try await journal.transfers(of: identifier, after: number, atMost: count) }
+        func transfer(_ id: String) async throws(JournalFailure) -> JournaledTransfer? {
+            try await journal.transfer(id)
+        }
+        func events(of identifier: String, after sequence: Int64, atMost count: Int) async throws(JournalFailure)
+            -> [JournaledEvent]
+        { try await journal.events(of: identifier, after: sequence, atMost: count) }
+        func sequences(of identifier: String) async throws(JournalFailure) -> [Int64] {
+            try await journal.sequences(of: identifier)
+        }
+
         func write(
-            _ changes: [JournalChange], mayFail: Bool, done: @escaping @Sendable (JournalFailure?) -> Void
+            _ changes: [JournalChange], mayFail: Bool,
+            done: @escaping @Sendable (Result<JournalReceipt, JournalFailure>) -> Void
         ) {
-            journal.write(changes, mayFail: mayFail) { failure in
-                guard case .update? = changes.first else { return done(failure) }
-                let isHeld = self.held.withLock { $0?.append { done(failure) } != nil }
-                if !isHeld { done(failure) }
+            journal.write(changes, mayFail: mayFail) { result in
+                guard case .update? = changes.first else { return done(result) }
+                let isHeld = self.held.withLock { $0?.append { done(result) } != nil }
+                if !isHeld { done(result) }
             }
         }
 
@@ -148,7 +172,7 @@ import URLLoadingWire
         ) -> Bool {
             let request = Request(url: URL(string: "http://127.0.0.1/")!, method: method)
             var transfer = Transfer(
-                id: "t", number: 1, identifier: "a", order: TransferOrder(kind, request, created: 0),
+                id: "t", identifier: "a", order: TransferOrder(kind, request, created: 0),
                 secrets: TransferSecrets(request))
             change(&transfer.progress)
             return transfer.isResumable

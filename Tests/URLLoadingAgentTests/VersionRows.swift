@@ -131,18 +131,18 @@ import URLLoadingWire
         let rig = AgentRig()
         try PrivateFolder.make(rig.state)
         try Self.record(rig.state + "/" + SQLiteJournal.fileName, URL(string: "http://127.0.0.1:9/")!)
-        let before = try JournalTests.reopened(rig.state)
+        let before = try await JournalTests.reopened(rig.state)
         var broken = JournalSchema.current
         broken.versions.append([Self.version2[0], "UPDATE nothing SET note = 1", Self.version2[2]])
         for _ in 0..<2 {
             #expect(throws: JournalFailure.self) { try SQLiteJournal(folder: rig.state, schema: broken) }
         }
-        #expect(try JournalTests.reopened(rig.state) == before)
+        #expect(try await JournalTests.reopened(rig.state) == before)
         var newer = JournalSchema.current
         newer.versions.append(Self.version2)
         do {
             let journal = try SQLiteJournal(folder: rig.state, schema: newer)
-            #expect(journal.takeContent() == before)
+            #expect(try await JournalTests.Content(journal) == before)
             journal.finish()
         }
         var failure: (any Error)?

@@ -228,10 +228,12 @@ struct Transfer: Sendable {
             )
             throw RefusedStatus()
         }
-        // As curl, which reads Content-Length before it looks at the status.
-        let announced = options.request.asksForHead ? response.http?.headers[.contentLength].flatMap { Int64($0) } : nil
-        try checkSize(announced ?? response.expectedLength ?? 0, attempt)
-        guard options.output.failsOnStatus, !options.output.failsWithBody, isFailure(status) else { return }
+        // As curl 8, which looks at the status before it reads Content-Length.
+        guard options.output.failsOnStatus, !options.output.failsWithBody, isFailure(status) else {
+            let announced =
+                options.request.asksForHead ? response.http?.headers[.contentLength].flatMap { Int64($0) } : nil
+            return try checkSize(announced ?? response.expectedLength ?? 0, attempt)
+        }
         attempt.failure = Report.Failure(status)
         throw RefusedStatus()
     }

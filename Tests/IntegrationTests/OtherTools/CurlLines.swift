@@ -91,7 +91,6 @@ enum CurlLines {
         --max-filesize 1000 -I U/file
         --max-filesize 999 -s -o out.txt U/file
         --max-filesize 999 -s -O U/file
-        -f --max-filesize 5 -s U/missing
         -f --max-filesize 500 -s U/missing
         --compressed U/plain
         --http1.1 U/plain

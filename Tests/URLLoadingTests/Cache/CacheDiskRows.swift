@@ -52,7 +52,9 @@ struct CacheDiskRows {
         }
     }
 
-    @Test("a small body on disk is served while every thread that may block is busy, and partly too")
+    @Test(
+        "a small body on disk is served while every thread that may block is busy, and partly too",
+        .enabled(if: ReadingAtOnce.isSupported, ReadingAtOnce.isMissing))
     func withoutThreads() async throws {
         let folder = temporaryURL("cache-thread-rows")
         defer { try? FileManager.default.removeItem(at: folder) }

@@ -67,7 +67,9 @@ import URLLoadingWire
         try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: file.plainPath)
     }
 
-    @Test("small bodies share one file, and are read in the calling thread from then on")
+    @Test(
+        "small bodies share one file, and are read in the calling thread from then on",
+        .enabled(if: ReadingAtOnce.isSupported, ReadingAtOnce.isMissing))
     func shared() throws {
         try withStoreFolder { folder in
             let storage = open(folder)
@@ -311,7 +313,9 @@ import URLLoadingWire
         }
     }
 
-    @Test("that other processes have changed nothing is known without a wait; any change of theirs is noticed")
+    @Test(
+        "that other processes have changed nothing is known without a wait; any change of theirs is noticed",
+        .enabled(if: ReadingAtOnce.isSupported, ReadingAtOnce.isMissing))
     func changes() throws {
         try withStoreFolder { folder in
             let a = open(folder)

@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import FoundationEssentials
+import Synchronization
+import URLLoadingIO
+
+/// The journal as a PostgreSQL database, which the agents of several machines share.
+///
+/// One task has the connection: it writes the queued groups, many in one transaction, answers what was asked for, and
+/// otherwise waits for notifications. While the database cannot be reached, groups wait, and questions are refused.
+final class PostgresJournal: Journal {
+    private struct Group: Sendable {
+        let changes: [JournalChange]
+        let mayFail: Bool
+        let done: @Sendable (Result<JournalReceipt, JournalFailure>) -> Void
+    }
+    private typealias Question = @Sendable (Result<PostgresStatements, PostgresFailure>) async -> PostgresFailure?
+    private struct State: Sendable {
+        var groups: [Group] = []
+        var questions: [Question] = []
+        var connection: PostgresConnection?
+        /// Why there is no connection.
+        var failure = PostgresFailure(.disconnected, "not connected yet")
+        var isEnding = false
+    }
+
+    let problem: String? = nil
+    let signals: AsyncStream<JournalSignal>?
+    /// The name of this agent among those that share the journal.
+    let agent: String
+    private let signal: AsyncStream<JournalSignal>.Continuation
+    private let address: String
+    private let leaseTime: Int64
+    private let log: @Sendable (String) -> Void
+    private let state: Lock<State>
+    private let slot = Poller.shared.borrowSlot()
+    private let hasEnded = ThreadSignal()
+
+    /// The nanoseconds between attempts to reach the database: the first, and the longest.
+    private static let (firstDelay, longestDelay) = (200_000_000 as Int64, 10_000_000_000 as Int64)
+    private static let retryDelay: Int64 = 1_000_000_000
+
+    /// Connects to a database, and creates or migrates the tables.
+    /// - Parameters:
+    ///   - address: a URI or keywords and values, as libpq takes them. It appears in no message.
+    ///   - leaseTime: the milliseconds after which a claim ends that is not renewed; the same for all agents.
+    ///   - log: receives a line when the database cannot be reached, and when it is reached again.
+    /// - Throws: ``JournalFailure/newer(version:)``, ``JournalFailure/failed(_:)``.
+    static func open(
+        _ address: String, schema: PostgresSchema = .current, leaseTime: Int64 = 60_000,
+        log: @escaping @Sendable (String) -> Void
+    ) async throws(JournalFailure) -> PostgresJournal {
+        let connection: PostgresConnection
+        let version: Int
+        do throws(PostgresFailure) {
+            connection = try await PostgresConnection.open(address)
+            version = try await schema.migrate(connection)
+            try await prepare(connection)
+        } catch { throw .failed("\(error)") }
+        guard version <= schema.versions.count else { throw .newer(version: Int64(version)) }
+        let journal = PostgresJournal(address, connection, leaseTime, log)
+        Task { await journal.work() }
+        return journal
+    }
+
+    private init(
+        _ address: String, _ connection: PostgresConnection, _ leaseTime: Int64,
+        _ log: @escaping @Sendable (String) -> Void
+    ) {
+        (self.address, self.leaseTime, self.log) = (address, leaseTime, log)
+        let (stream, continuation) = AsyncStream.makeStream(
+            of: JournalSignal.self, bufferingPolicy: .bufferingNewest(1_000))
+        (signals, signal) = (stream, continuation)
+        let chance = UInt64.random(in: 0...UInt64.max)
+        agent = "\(Self.hostName):\(ProgramEnvironment.process):\(String(chance, radix: 36))"
+        state = Lock(State(connection: connection))
+    }
+
+    private static var hostName: String {
+        let name = (try? FileReader.text("/proc/sys/kernel/hostname")) ?? ""
+        return name.split(whereSeparator: \.isNewline).first.map(String.init) ?? "unknown"
+    }
+
+    /// Sets what a new connection needs.
+    private static func prepare(_ connection: PostgresConnection) async throws(PostgresFailure) {
+        // Each statement finds a few rows by an index. The planner, which does not know the values of prepared
+        // statements, expects many, and would read and sort all transfers that are ready for each claim.
+        try await connection.run(
+            """
+            SET statement_timeout = '20s'; SET lock_timeout = '10s'; SET bytea_output = 'hex';
+            SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_hashjoin = off;
+            SET enable_mergejoin = off; LISTEN urlloading
+            """)
+    }
+
+    // MARK: The task of the connection
+
+    private func work() async {
+        var delay = Self.firstDelay
+        while true {
+            let connection = state.withLock { $0.connection }
+            guard let connection else {
+                if await reconnect(after: delay) {
+                    delay = Self.firstDelay
+                    continue
+                }
+                delay = min(delay * 2, Self.longestDelay)
+                guard !state.withLock({ $0.isEnding }) else { break }
+                continue
+            }
+            do throws(PostgresFailure) {
+                guard try await serve(statements(connection)) else { break }
+            } catch { disconnected(error) }
+        }
+        disconnected(PostgresFailure(.disconnected, "the journal is closed"), isExpected: true)
+        signal.finish()
+        hasEnded.raise()
+    }
+
+    private func statements(_ connection: PostgresConnection) -> PostgresStatements {
+        PostgresStatements(connection: connection, agent: agent, leaseTime: leaseTime)
+    }
+
+    /// Does what is queued, or waits for it.
+    /// - Returns: false when everything is done and the journal ends.
+    private func serve(_ statements: PostgresStatements) async throws(PostgresFailure) -> Bool {
+        let (groups, questions, isEnding) = state.withLock { state in
+            defer { (state.groups, state.questions) = ([], []) }
+            return (state.groups, state.questions, state.isEnding)
+        }
+        do throws(PostgresFailure) {
+            try await commit(groups, statements)
+        } catch {
+            // Those of the questions are refused with the others that come while there is no connection.
+            state.withLock { $0.questions = questions + $0.questions }
+            throw error
+        }
+        var lost: PostgresFailure?
+        for question in questions {
+            let failure = await question(lost.map { .failure($0) } ?? .success(statements))
+            if let failure, failure.kind == .disconnected { lost = lost ?? failure }
+        }
+        if let lost { throw lost }
+        guard groups.isEmpty, questions.isEmpty else { return true }
+        guard !isEnding else { return false }
+        for notification in try await statements.connection.notifications(until: Poller.now() + 60_000_000_000) {
+            if let found = JournalSignal(notification.payload) { signal.yield(found) }
+        }
+        return true
+    }
+
+    private func disconnected(_ failure: PostgresFailure, isExpected: Bool = false) {
+        if !isExpected { log("the connection to the database was lost: \(failure)") }
+        let questions = state.withLock { state in
+            (state.connection, state.failure) = (nil, failure)
+            defer { state.questions = [] }
+            return state.questions
+        }
+        refuse(questions, failure)
+    }
+
+    private func refuse(_ questions: [Question], _ failure: PostgresFailure) {
+        for question in questions { Task { _ = await question(.failure(failure)) } }
+    }
+
+    private func reconnect(after delay: Int64) async -> Bool {
+        let moment = Poller.now() + delay
+        Poller.shared.schedule(slot, at: moment)
+        while Poller.now() < moment, !state.withLock({ $0.isEnding }) {
+            await Poller.shared.park(slot, until: .never)
+        }
+        do throws(PostgresFailure) {
+            let connection = try await PostgresConnection.open(address)
+            try await Self.prepare(connection)
+            state.withLock { $0.connection = connection }
+        } catch {
+            state.withLock { $0.failure = error }
+            return false
+        }
+        log("the database is reached again")
+        signal.yield(.reconnected)
+        return true
+    }
+
+    // MARK: Writing
+
+    func write(
+        _ changes: [JournalChange], mayFail: Bool,
+        done: @escaping @Sendable (Result<JournalReceipt, JournalFailure>) -> Void
+    ) {
+        let connection = state.withLock { state in
+            state.groups.append(Group(changes: changes, mayFail: mayFail, done: done))
+            return state.connection
+        }
+        connection?.wake()
+    }
+
+    /// Writes groups in one transaction; if the server refuses one of them, each in its own.
+    private func commit(_ groups: [Group], _ statements: PostgresStatements) async throws(PostgresFailure) {
+        guard !groups.isEmpty else { return }
+        var rest = groups[...]
+        do throws(PostgresFailure) {
+            do throws(PostgresFailure) {
+                let results = try await apply(groups, statements)
+                for (group, result) in zip(groups, results) { group.done(result) }
+                return
+            } catch { guard error.kind != .disconnected else { throw error } }
+            while let group = rest.first {
+                do throws(PostgresFailure) {
+                    let result = try await apply([group], statements)[0]
+                    rest.removeFirst()
+                    group.done(result)
+                } catch {
+                    guard error.kind != .disconnected else { throw error }
+                    if group.mayFail {
+                        rest.removeFirst()
+                        group.done(.failure(.failed("\(error)")))
+                    } else {
+                        // The group is written later, and those after it wait: their order counts.
+                        log("the journal cannot be written, which is tried again: \(error)")
+                        try? await Poller.shared.sleep(until: Poller.now() + Self.retryDelay, .never)
+                        break
+                    }
+                }
+            }
+        } catch {
+            // Some may have been written: groups can be repeated. Claims that have ended since are stale.
+            let left = rest
+            state.withLock { $0.groups = left + $0.groups }
+            throw error
+        }
+        let left = rest
+        state.withLock { $0.groups = left + $0.groups }
+    }
+
+    private func apply(_ groups: [Group], _ statements: PostgresStatements) async throws(PostgresFailure)
+        -> [Result<JournalReceipt, JournalFailure>]
+    {
+        let connection = statements.connection
+        guard groups.contains(where: { !$0.changes.isEmpty }) else { return groups.map { _ in .success(.init()) } }
+        try await connection.run("BEGIN")
+        do throws(PostgresFailure) {
+            var results: [Result<JournalReceipt, JournalFailure>] = []
+            for group in groups { results.append(try await apply(group, statements)) }
+            try await connection.run("COMMIT")
+            return results
+        } catch {
+            if error.kind == .refused { try await connection.run("ROLLBACK") }
+            throw error
+        }
+    }
+
+    private func apply(_ group: Group, _ statements: PostgresStatements) async throws(PostgresFailure)
+        -> Result<JournalReceipt, JournalFailure>
+    {
+        // A change that is refused is usually the first of its group, which then has changed nothing: it locks the row
+        // of the claim until the end of the transaction, so the claim of those after it is not stale.
+        let mustUndo = group.changes.count > 1 && group.changes[0].claim == nil
+        if mustUndo { try await statements.connection.run("SAVEPOINT before_group") }
+        var receipt = JournalReceipt()
+        for change in group.changes {
+            guard let failure = try await statements.apply(change, &receipt) else { continue }
+            if mustUndo { try await statements.connection.run("ROLLBACK TO before_group") }
+            return .failure(failure)
+        }
+        return .success(receipt)
+    }
+
+    func finish() {
+        let connection = state.withLock { state in
+            state.isEnding = true
+            return state.connection
+        }
+        connection?.wake()
+        slot.wake()
+        _ = hasEnded.wait(nanoseconds: 10_000_000_000)
+    }
+
+    // MARK: Questions
+
+    private func ask<R: Sendable>(
+        _ work: @escaping @Sendable (PostgresStatements) async throws(PostgresFailure) -> R
+    ) async throws(JournalFailure) -> R {
+        let result: Result<R, PostgresFailure> = await withCheckedContinuation { continuation in
+            let question: Question = { statements in
+                do throws(PostgresFailure) {
+                    let answer = try await work(try statements.get())
+                    continuation.resume(returning: .success(answer))
+                    return nil
+                } catch {
+                    continuation.resume(returning: .failure(error))
+                    return error
+                }
+            }
+            let (connection, failure) = state.withLock { state in
+                if state.connection != nil { state.questions.append(question) }
+                return (state.connection, state.failure)
+            }
+            if let connection { connection.wake() } else { refuse([question], failure) }
+        }
+        do throws(PostgresFailure) { return try result.get() } catch { throw .failed("\(error)") }
+    }
+
+    func identifiers() async throws(JournalFailure) -> [JournaledIdentifier] {
+        try await ask { statements throws(PostgresFailure) in try await statements.identifiers(nil) }
+    }
+
+    func identifier(_ name: String) async throws(JournalFailure) -> JournaledIdentifier? {
+        try await ask { statements throws(PostgresFailure) in try await statements.identifiers(name).first }
+    }
+
+    func claim(_ request: ClaimRequest) async throws(JournalFailure) -> ClaimedTransfers {
+        try await ask { statements throws(PostgresFailure) in try await statements.claim(request) }
+    }
+
+    func renew(_ claims: [TransferClaim]) async throws(JournalFailure) -> Set<Int64> {
+        let held = try await ask { statements throws(PostgresFailure) in
+            let held = try await statements.renew()
+            try await statements.tidy()
+            return held
+        }
+        return Set(claims.filter { !held.contains($0) }.map(\.number))
+    }
+
+    func release(_ claims: [TransferClaim]) async throws(JournalFailure) {
+        try await ask { statements throws(PostgresFailure) in try await statements.release(claims) }
+    }
+
+    func transfers(of identifier: String, after number: Int64, atMost count: Int) async throws(JournalFailure)
+        -> [JournaledTransfer]
+    {
+        try await ask { statements throws(PostgresFailure) in
+            try await statements.transfers(of: identifier, after: number, atMost: count)
+        }
+    }
+
+    func transfer(_ id: String) async throws(JournalFailure) -> JournaledTransfer? {
+        try await ask { statements throws(PostgresFailure) in try await statements.transfer(id) }
+    }
+
+    func events(of identifier: String, after sequence: Int64, atMost count: Int) async throws(JournalFailure)
+        -> [JournaledEvent]
+    {
+        try await ask { statements throws(PostgresFailure) in
+            try await statements.events(of: identifier, after: sequence, atMost: count)
+        }
+    }
+
+    func sequences(of identifier: String) async throws(JournalFailure) -> [Int64] {
+        try await ask { statements throws(PostgresFailure) in try await statements.sequences(of: identifier) }
+    }
+}

@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The statements of a journal in PostgreSQL. Each is short, and none waits for the bytes of a transfer. Times are those
+// of the database's clock.
+
+import URLLoadingIO
+
+/// A connection, and the name under which its agent claims transfers.
+struct PostgresStatements: Sendable {
+    let connection: PostgresConnection
+    let agent: String
+    /// The milliseconds after which a claim ends that is not renewed.
+    let leaseTime: Int64
+
+    private var lease: String { "interval '\(leaseTime) ms'" }
+
+    // MARK: Claims
+
+    /// Makes transfers ready whose time has come, and those of agents that have not renewed their claims.
+    func tidy() async throws(PostgresFailure) {
+        try await promote()
+        let freed = try await connection.run(
+            "free",
+            """
+            WITH chosen AS (SELECT number FROM urlloading.claim
+            WHERE agent IS NOT NULL AND lease < statement_timestamp() FOR UPDATE SKIP LOCKED)
+            UPDATE urlloading.claim SET agent = NULL, lease = NULL, ready = true
+            FROM chosen WHERE claim.number = chosen.number
+            """)
+        if freed.changed > 0 { try await tell("work") }
+    }
+
+    private func promote() async throws(PostgresFailure) {
+        try await connection.run(
+            "promote",
+            """
+            WITH chosen AS (SELECT number FROM urlloading.claim
+            WHERE due <= statement_timestamp() AND agent IS NULL ORDER BY due LIMIT 1000 FOR UPDATE SKIP LOCKED)
+            UPDATE urlloading.claim SET ready = true, due = NULL FROM chosen WHERE claim.number = chosen.number
+            """)
+    }
+
+    /// The columns that ``transfer(_:from:)`` reads, of the tables `claim`, `transfer` and `progress`.
+    private static let columns =
+        "claim.number, claim.epoch, transfer.id, transfer.identifier, task, state, progress"
+
+    /// A statement that claims the transfers which `choice` selects.
+    private func claiming(_ choice: String) -> String {
+        """
+        WITH chosen AS (\(choice) FOR UPDATE OF wanted SKIP LOCKED),
+        claim AS (UPDATE urlloading.claim AS c SET agent = $1, lease = clock_timestamp() + \(lease),
+        epoch = c.epoch + 1, due = NULL, parked = false
+        FROM chosen WHERE c.number = chosen.number RETURNING c.number, c.epoch)
+        SELECT \(Self.columns), transfer.secrets FROM claim JOIN urlloading.transfer USING (number)
+        JOIN urlloading.progress USING (number) ORDER BY claim.number
+        """
+    }
+
+    func claim(_ request: ClaimRequest) async throws(PostgresFailure) -> ClaimedTransfers {
+        var found = ClaimedTransfers()
+        let result: PostgresResult
+        switch request {
+        case .ready(let count, let exclusions, let takesDiscretionary):
+            try await promote()
+            result = try await connection.run(
+                "claim",
+                claiming(
+                    """
+                    SELECT number FROM urlloading.claim AS wanted WHERE ready AND agent IS NULL
+                    AND host <> ALL ($3::text[]) AND identifier <> ALL ($4::text[]) AND (NOT discretionary OR $5)
+                    ORDER BY priority DESC, number LIMIT $2
+                    """),
+                [
+                    .text(agent), .init(count), .init(exclusions.hosts), .init(exclusions.identifiers),
+                    .init(takesDiscretionary),
+                ])
+            let next = try await connection.run(
+                "due", "SELECT (extract(epoch FROM min(due) - clock_timestamp()) * 1e9)::bigint FROM urlloading.claim")
+            if let row = next.rows.first, !row.isNull(0) { found.next = max(0, row.integer(0)) }
+        case .parked(let identifier, let number, let count):
+            result = try await connection.run(
+                "claimParked",
+                claiming(
+                    """
+                    SELECT number FROM urlloading.claim AS wanted WHERE parked AND identifier = $2 AND agent IS NULL
+                    AND number > $3 ORDER BY number LIMIT $4
+                    """), [.text(agent), .text(identifier), .init(number), .init(count)])
+        case .one(let id):
+            result = try await connection.run(
+                "claimOne",
+                claiming(
+                    """
+                    SELECT wanted.number FROM urlloading.claim AS wanted JOIN urlloading.transfer AS t USING (number)
+                    WHERE t.id = $2 AND (wanted.agent IS NULL OR wanted.lease < statement_timestamp())
+                    AND NOT EXISTS (SELECT FROM urlloading.event WHERE transfer = wanted.number)
+                    """), [.text(agent), .text(id)])
+        }
+        found.transfers = result.rows.map { Self.transfer($0, from: 0, hasSecrets: true) }
+        return found
+    }
+
+    /// Prolongs the claims of the agent, and its hold on identifiers.
+    /// - Returns: the claims that it has.
+    func renew() async throws(PostgresFailure) -> Set<TransferClaim> {
+        let held = try await connection.run(
+            "renew",
+            """
+            UPDATE urlloading.claim SET lease = clock_timestamp() + \(lease) WHERE agent = $1
+            RETURNING number, epoch
+            """, [.text(agent)])
+        try await connection.run(
+            "renewIdentifiers",
+            "UPDATE urlloading.identifier SET lease = clock_timestamp() + \(lease) WHERE agent = $1",
+            [.text(agent)])
+        return Set(held.rows.map { TransferClaim(number: $0.integer(0), epoch: $0.integer(1)) })
+    }
+
+    func release(_ claims: [TransferClaim]) async throws(PostgresFailure) {
+        for claim in claims {
+            try await connection.run(
+                "release",
+                """
+                UPDATE urlloading.claim SET agent = NULL, lease = NULL, ready = true
+                WHERE number = $1 AND epoch = $2 AND agent = $3
+                """, [.init(claim.number), .init(claim.epoch), .text(agent)])
+        }
+        try await tell("work")
+    }
+
+    // MARK: Changes
+
+    /// Makes one change of a group.
+    /// - Returns: why the group must change nothing; `nil` if the change was made.
+    func apply(_ change: JournalChange, _ receipt: inout JournalReceipt) async throws(PostgresFailure)
+        -> JournalFailure?
+    {
+        switch change {
+        case .identifier(let name, let settings, let secrets):
+            let taken = try await connection.run(
+                "identifier",
+                """
+                INSERT INTO urlloading.identifier AS known VALUES ($1, $2, $3, $4, clock_timestamp() + \(lease))
+                ON CONFLICT (name) DO UPDATE SET settings = $2, secrets = $3, agent = $4, lease = excluded.lease
+                WHERE known.agent IS NULL OR known.agent = $4 OR known.lease < statement_timestamp()
+                """, [.text(name), .bytes(settings), .bytes(secrets), .text(agent)])
+            return taken.changed == 0 ? .elsewhere : nil
+        case .leave(let name): return try await leave(name)
+        case .accept(let transfer): receipt.acceptance = try await accept(transfer)
+        case .order(let claim, let order, let priority):
+            let changed = try await connection.run(
+                "order",
+                """
+                WITH held AS (UPDATE urlloading.claim SET priority = $5
+                WHERE number = $1 AND epoch = $2 AND agent = $3 RETURNING number)
+                UPDATE urlloading.transfer SET task = $4 FROM held WHERE transfer.number = held.number
+                """, values(claim) + [.bytes(order), .init(Int(priority))])
+            return changed.changed == 0 ? .stale : nil
+        case .update(let claim, let state, let progress, let standing):
+            return try await update(claim, state, progress, standing)
+        case .event(let claim): return try await end(claim)
+        case .acknowledge(let sequence, let identifier):
+            receipt.removed = try await remove(sequence, of: identifier)
+        }
+        return nil
+    }
+
+    /// The parameters that identify a claim.
+    private func values(_ claim: TransferClaim) -> [PostgresValue] {
+        [.init(claim.number), .init(claim.epoch), .text(agent)]
+    }
+
+    private func leave(_ name: String) async throws(PostgresFailure) -> JournalFailure? {
+        try await connection.run(
+            "leave", "UPDATE urlloading.identifier SET agent = NULL, lease = NULL WHERE name = $1 AND agent = $2",
+            [.text(name), .text(agent)])
+        try await connection.run(
+            "forget",
+            """
+            DELETE FROM urlloading.identifier WHERE name = $1 AND agent IS NULL
+            AND NOT EXISTS (SELECT FROM urlloading.transfer WHERE identifier = $1)
+            """, [.text(name)])
+        return nil
+    }
+
+    private func accept(_ transfer: JournaledTransfer) async throws(PostgresFailure) -> JournalReceipt.Acceptance {
+        let terms = transfer.terms
+        let made = try await connection.run(
+            "accept",
+            """
+            WITH made AS (INSERT INTO urlloading.transfer (id, identifier, task, secrets) VALUES ($1, $2, $3, $4)
+            ON CONFLICT (id) DO NOTHING RETURNING number),
+            begun AS (INSERT INTO urlloading.progress SELECT number, $5::bytea, $6::bytea FROM made),
+            queued AS (INSERT INTO urlloading.claim (number, identifier, host, priority, discretionary, ready, due)
+            SELECT number, $2, $7::text, $8::smallint, $9::boolean, $10::boolean,
+            clock_timestamp() + $11::bigint * interval '1 microsecond' FROM made)
+            SELECT number FROM made
+            """,
+            [
+                .text(transfer.id), .text(transfer.identifier), .bytes(transfer.order),
+                transfer.secrets.map { .bytes($0) } ?? .null, .bytes(transfer.state), .bytes(transfer.progress),
+                .text(terms.host), .init(Int(terms.priority)), .init(terms.isDiscretionary),
+                .init(terms.standing == .ready), .init(terms.standing.delay),
+            ])
+        if !made.rows.isEmpty {
+            if terms.standing == .ready { try await tell("work") }
+            return .queued
+        }
+        let known = try await connection.run(
+            "known", "SELECT identifier FROM urlloading.transfer WHERE id = $1", [.text(transfer.id)])
+        return .known(identifier: known.rows.first?.text(0) ?? "")
+    }
+
+    private func update(
+        _ claim: TransferClaim, _ state: [UInt8], _ progress: [UInt8], _ standing: TransferStanding
+    ) async throws(PostgresFailure) -> JournalFailure? {
+        let changed = try await connection.run(
+            "update",
+            """
+            WITH held AS (UPDATE urlloading.claim SET ready = $6, parked = $8,
+            due = clock_timestamp() + $7::bigint * interval '1 microsecond',
+            agent = CASE WHEN $9 THEN agent END,
+            lease = CASE WHEN $9 THEN clock_timestamp() + \(lease) END
+            WHERE number = $1 AND epoch = $2 AND agent = $3 RETURNING number)
+            UPDATE urlloading.progress SET state = $4, progress = $5 FROM held WHERE progress.number = held.number
+            """,
+            values(claim) + [
+                .bytes(state), .bytes(progress), .init(standing == .ready), .init(standing.delay),
+                .init(standing == .none(isParked: true)), .init(standing == .working),
+            ])
+        guard changed.changed > 0 else { return .stale }
+        if standing == .ready { try await tell("work") }
+        if standing == .none(isParked: true) {
+            try await connection.run(
+                "tellParked",
+                """
+                SELECT pg_notify('urlloading', 'parked ' || $2 || ' ' || identifier)
+                FROM urlloading.claim WHERE number = $1
+                """, [.init(claim.number), .text(agent)])
+        }
+        return nil
+    }
+
+    private func end(_ claim: TransferClaim) async throws(PostgresFailure) -> JournalFailure? {
+        // The row of the counter is locked until the end of the transaction, so events become visible in the order of
+        // their sequence.
+        let ended = try await connection.run(
+            "event",
+            """
+            WITH held AS (UPDATE urlloading.claim SET agent = NULL, lease = NULL, ready = false, due = NULL,
+            parked = false, epoch = epoch + 1
+            WHERE number = $1 AND epoch = $2 AND agent = $3 RETURNING number, identifier),
+            counted AS (INSERT INTO urlloading.counter AS c SELECT identifier, 1 FROM held
+            ON CONFLICT (identifier) DO UPDATE SET sequence = c.sequence + 1 RETURNING identifier, sequence)
+            INSERT INTO urlloading.event SELECT held.identifier, counted.sequence, held.number
+            FROM held JOIN counted USING (identifier)
+            RETURNING pg_notify('urlloading', 'event ' || identifier)
+            """, values(claim))
+        return ended.rows.isEmpty ? .stale : nil
+    }
+
+    private func remove(_ sequence: Int64, of identifier: String) async throws(PostgresFailure) -> JournaledTransfer? {
+        let found = try await connection.run(
+            "acknowledge",
+            """
+            WITH gone AS (DELETE FROM urlloading.event WHERE identifier = $1 AND sequence = $2 RETURNING transfer)
+            SELECT \(Self.columns) FROM gone JOIN urlloading.claim ON claim.number = gone.transfer
+            JOIN urlloading.transfer USING (number) JOIN urlloading.progress USING (number)
+            """, [.text(identifier), .init(sequence)])
+        guard let row = found.rows.first else { return nil }
+        let transfer = Self.transfer(row, from: 0)
+        try await connection.run(
+            "remove", "DELETE FROM urlloading.transfer WHERE number = $1", [.init(transfer.claim.number)])
+        return transfer
+    }
+
+    /// Wakes the agents that listen.
+    private func tell(_ words: String) async throws(PostgresFailure) {
+        try await connection.run("tell", "SELECT pg_notify('urlloading', $1)", [.text(words)])
+    }
+
+    // MARK: Reading
+
+    func identifiers(_ name: String?) async throws(PostgresFailure) -> [JournaledIdentifier] {
+        let found = try await connection.run(
+            "identifiers",
+            "SELECT name, settings, secrets FROM urlloading.identifier WHERE $1::text IS NULL OR name = $1",
+            [name.map { .text($0) } ?? .null])
+        return found.rows.map {
+            JournaledIdentifier(name: $0.text(0), settings: $0.bytes(1) ?? [], secrets: $0.bytes(2))
+        }
+    }
+
+    func transfers(of identifier: String, after number: Int64, atMost count: Int) async throws(PostgresFailure)
+        -> [JournaledTransfer]
+    {
+        let found = try await connection.run(
+            "transfers",
+            """
+            SELECT \(Self.columns) FROM urlloading.transfer JOIN urlloading.claim USING (number)
+            JOIN urlloading.progress USING (number)
+            WHERE transfer.identifier = $1 AND transfer.number > $2 ORDER BY transfer.number LIMIT $3
+            """, [.text(identifier), .init(number), .init(count)])
+        return found.rows.map { Self.transfer($0, from: 0) }
+    }
+
+    func transfer(_ id: String) async throws(PostgresFailure) -> JournaledTransfer? {
+        let found = try await connection.run(
+            "transfer",
+            """
+            SELECT \(Self.columns) FROM urlloading.transfer JOIN urlloading.claim USING (number)
+            JOIN urlloading.progress USING (number) WHERE transfer.id = $1
+            """, [.text(id)])
+        return found.rows.first.map { Self.transfer($0, from: 0) }
+    }
+
+    func events(of identifier: String, after sequence: Int64, atMost count: Int) async throws(PostgresFailure)
+        -> [JournaledEvent]
+    {
+        let found = try await connection.run(
+            "events",
+            """
+            SELECT sequence, \(Self.columns) FROM urlloading.event
+            JOIN urlloading.claim ON claim.number = event.transfer JOIN urlloading.transfer USING (number)
+            JOIN urlloading.progress USING (number)
+            WHERE event.identifier = $1 AND sequence > $2 ORDER BY sequence LIMIT $3
+            """, [.text(identifier), .init(sequence), .init(count)])
+        return found.rows.map { JournaledEvent(sequence: $0.integer(0), transfer: Self.transfer($0, from: 1)) }
+    }
+
+    func sequences(of identifier: String) async throws(PostgresFailure) -> [Int64] {
+        let found = try await connection.run(
+            "sequences", "SELECT sequence FROM urlloading.event WHERE identifier = $1 ORDER BY sequence",
+            [.text(identifier)])
+        return found.rows.map { $0.integer(0) }
+    }
+
+    private static func transfer(_ row: PostgresRow, from first: Int, hasSecrets: Bool = false) -> JournaledTransfer {
+        JournaledTransfer(
+            claim: TransferClaim(number: row.integer(first), epoch: row.integer(first + 1)), id: row.text(first + 2),
+            identifier: row.text(first + 3), order: row.bytes(first + 4) ?? [], state: row.bytes(first + 5) ?? [],
+            progress: row.bytes(first + 6) ?? [], secrets: hasSecrets ? row.bytes(first + 7) : nil)
+    }
+}
+
+extension TransferStanding {
+    /// The microseconds until a transfer may begin that waits until a time.
+    fileprivate var delay: Int64? {
+        if case .later(let nanoseconds) = self { max(0, nanoseconds) / 1_000 } else { nil }
+    }
+}
+
+extension JournalSignal {
+    /// Reads what ``PostgresStatements`` has told.
+    init?(_ words: String) {
+        let parts = words.split(separator: " ", maxSplits: 1).map(String.init)
+        switch (parts.first, parts.count) {
+        case ("work"?, _): self = .work
+        case ("event"?, 2): self = .event(identifier: parts[1])
+        case ("parked"?, 2):
+            let rest = parts[1].split(separator: " ", maxSplits: 1).map(String.init)
+            guard rest.count == 2 else { return nil }
+            self = .parked(agent: rest[0], identifier: rest[1])
+        default: return nil
+        }
+    }
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// What an agent does whose journal is shared with others: it claims as many transfers as it has places for, renews its
+// claims, and lets go of transfers that wait.
+
+import URLLoading
+import URLLoadingIO
+
+extension TransferService {
+    var isShared: Bool { journal.signals != nil }
+
+    /// Follows what other agents tell, and renews the claims, until the agent ends.
+    func share(_ signals: AsyncStream<JournalSignal>) {
+        log("shares its journal with other agents, among which it is \(journal.agent)")
+        followers = [
+            Task { for await signal in signals { await receive(signal) } },
+            Task {
+                while !Task.isCancelled {
+                    await renew()
+                    try? await Task.sleep(for: .nanoseconds(renewalInterval))
+                }
+            },
+        ]
+    }
+
+    private func receive(_ signal: JournalSignal) async {
+        switch signal {
+        case .work: claimMore()
+        case .event(let name): sendEvents(name)
+        case .parked(let agent, let name):
+            // This agent has asked its own program already.
+            if agent != journal.agent { await claimParked(name) }
+        case .reconnected: await renew()
+        }
+    }
+
+    /// Renews the claims, and looks for what a lost notification has told.
+    private func renew() async {
+        let claims = transfers.filter { !$0.isAnnounced }.map(\.claim)
+        if let lost = try? await journal.renew(claims) {
+            for claim in claims where lost.contains(claim.number) { leave(claim) }
+        }
+        for name in owners.keys { sendEvents(name) }
+        claimMore()
+    }
+
+    // MARK: Claims
+
+    /// Claims transfers while there are places, soon.
+    func claimMore() {
+        guard isShared, phase == .serving else { return }
+        switch claiming {
+        case .none:
+            claiming = .running
+            Task { await claimAll() }
+        case .running, .repeating: claiming = .repeating
+        }
+    }
+
+    private func claimAll() async {
+        while phase == .serving {
+            let room = limits.agent - transfers.count
+            guard room > 0 else { break }
+            let request = ClaimRequest.ready(
+                atMost: min(room, limits.host), except: exclusions,
+                takesDiscretionary: machine().allowsDiscretionary)
+            guard let claimed = try? await journal.claim(request) else { break }
+            nextClaim = claimed.next.map { Poller.now() + $0 }
+            if !claimed.transfers.isEmpty {
+                await take(claimed.transfers)
+                scheduleNow()
+            } else if claiming == .repeating {
+                claiming = .running
+            } else {
+                break
+            }
+        }
+        claiming = .none
+        if let nextClaim { alarm.advance(to: nextClaim - Poller.now()) }
+    }
+
+    /// The hosts and identifiers for which the agent has no place.
+    private var exclusions: ClaimRequest.Exclusions {
+        var hosts: [String: Int] = [:]
+        var identifiers: [String: Int] = [:]
+        for transfer in transfers where !transfer.state.isOver {
+            hosts[transfer.host, default: 0] += 1
+            identifiers[transfer.identifier, default: 0] += 1
+        }
+        return ClaimRequest.Exclusions(
+            hosts: hosts.filter { $0.value >= limits.host }.keys.sorted(),
+            identifiers: identifiers.filter { $0.value >= limits.identifier }.keys.sorted())
+    }
+
+    /// Begins to work on claimed transfers.
+    private func take(_ rows: [JournaledTransfer]) async {
+        for name in Set(rows.map(\.identifier)) { await load(name) }
+        for row in rows {
+            // The settings could not be read, or an attempt under an earlier claim is still being stopped.
+            guard owners[row.identifier] != nil, activities[row.id] == nil else {
+                _ = try? await journal.release([row.claim])
+                continue
+            }
+            hold(row)
+            restart(row.id)
+            // A transfer that waits for its program after all, whose agent has died before it could say so.
+            if let transfer = transfers[row.id], transfer.state.needsAgent == false, !transfer.state.isOver {
+                save(row.id)
+            }
+        }
+    }
+
+    /// Holds a transfer that may begin: what it has waited for has come.
+    private func hold(_ row: JournaledTransfer) {
+        add(row)
+        guard var transfer = transfers[row.id], transfer.state.wait != nil else { return }
+        _ = transfer.state.receive(.wake)
+        transfers[row.id] = transfer
+    }
+
+    /// Reads the settings of an identifier. Those of a connected program are known.
+    func load(_ name: String) async {
+        guard owners[name]?.client == nil, let found = try? await journal.identifier(name),
+            owners[name]?.client == nil
+        else { return }
+        refresh(found)
+    }
+
+    /// Claims the transfers of an identifier whose challenges wait for its program, which is connected to this agent.
+    func claimParked(_ name: String) async {
+        var last: Int64 = 0
+        while let client = owners[name]?.client, client.answers, phase == .serving {
+            let request = ClaimRequest.parked(of: name, after: last, atMost: limits.agent)
+            guard let rows = try? await journal.claim(request).transfers, let end = rows.last else { return }
+            for row in rows where activities[row.id] == nil {
+                add(row)
+                if var transfer = transfers[row.id] {
+                    _ = transfer.state.receive(.answered)
+                    transfers[row.id] = transfer
+                }
+            }
+            last = end.claim.number
+            schedule()
+        }
+    }
+
+    /// Claims a transfer that this agent does not work on, for a command of a program.
+    /// - Returns: why the command cannot be carried out; `nil` if the agent has the transfer now, or if it is over.
+    func claim(_ id: String, for name: String) async -> AgentFailure? {
+        do throws(JournalFailure) {
+            let row = try await journal.transfer(id)
+            guard let row, row.identifier == name else {
+                return AgentFailure(.unknownTransfer, "there is no transfer \(id)")
+            }
+            guard let claimed = try await journal.claim(.one(id: id)).transfers.first else {
+                guard Transfer(row)?.state.isOver != true else { return nil }
+                return AgentFailure(.refused, "another agent works on the transfer \(id); try again later")
+            }
+            await load(name)
+            add(claimed)
+            restart(id)
+            return nil
+        } catch { return AgentFailure(.journal, "the agent cannot read its journal: \(error)") }
+    }
+}

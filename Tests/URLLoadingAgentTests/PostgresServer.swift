@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import FoundationEssentials
+import Glibc
+import Synchronization
+import Testing
+import URLLoadingIO
+import URLLoadingTestChildren
+
+@testable import URLLoadingAgent
+
+/// A PostgreSQL server in a folder of its own, reached by a Unix socket. It runs as another user if the tests run as
+/// root, as PostgreSQL demands.
+final class PostgresServer: Sendable {
+    let folder: String
+    private let process = Lock<ChildProcess?>(nil)
+    private let databases = Atomic(0)
+
+    /// The server of the suite whose row runs.
+    @TaskLocal static var current: PostgresServer?
+
+    /// The folder of the programs of the newest version; `nil` where PostgreSQL is not installed.
+    private static let programs: String? = {
+        let parent = "/usr/lib/postgresql"
+        let versions = PrivateFolder.names(parent).compactMap { Int($0) }.sorted()
+        let folders = versions.reversed().map { "\(parent)/\($0)/bin" } + ["/usr/bin", "/usr/local/bin"]
+        return folders.first { access($0 + "/initdb", X_OK) == 0 && access($0 + "/postgres", X_OK) == 0 }
+    }()
+    static let isHere = programs != nil && PostgresLibrary.shared != nil
+    static let isMissing: Comment = "PostgreSQL is not installed: script/setup --tests installs it"
+
+    private static let isRoot = geteuid() == 0
+    /// The user `nobody`.
+    private static let other: UInt32 = 65_534
+
+    /// - Parameter passwords: whether connections need the password `sesame`.
+    init(passwords: Bool = false) async throws {
+        var template = Array("/tmp/urlpostgres-XXXXXX".utf8CString)
+        folder = mkdtemp(&template).map { String(cString: $0) } ?? "/nowhere"
+        chmod(folder, 0o755)
+        for name in ["data", "run"] {
+            mkdir("\(folder)/\(name)", 0o700)
+            if Self.isRoot { chown("\(folder)/\(name)", Self.other, Self.other) }
+        }
+        let password = folder + "/run/password"
+        try Data("sesame\n".utf8).write(to: URL(filePath: password))
+        if Self.isRoot { chown(password, Self.other, Self.other) }
+        let made = try Self.program(
+            "initdb",
+            [
+                "-D", folder + "/data", "-U", "fleet", "--no-sync", "-E", "UTF8", "--locale=C",
+                "--auth=\(passwords ? "scram-sha-256" : "trust")", "--pwfile=\(password)",
+            ], folder + "/initdb.log")
+        #expect(await made.wait() == 0, "\((try? FileReader.text(folder + "/initdb.log")) ?? "")")
+        try await start()
+    }
+
+    deinit {
+        process.withLock { $0 }?.send(SIGKILL)
+        try? FileManager.default.removeItem(atPath: folder)
+    }
+
+    private static func program(_ name: String, _ arguments: [String], _ log: String) throws -> ChildProcess {
+        let words = [try #require(programs) + "/" + name] + arguments
+        let files = ChildProcess.Files(output: log, errors: log)
+        guard isRoot else { return try ChildProcess(words[0], Array(words.dropFirst()), in: "/", files: files) }
+        let user = ["--reuid=\(other)", "--regid=\(other)", "--clear-groups", "--no-new-privs"]
+        return try ChildProcess("/usr/bin/setpriv", user + words, in: "/", files: files)
+    }
+
+    /// Starts the server, after a kill as well: its processes may still be ending.
+    func start() async throws {
+        let arguments = [
+            "-D", folder + "/data", "-k", folder + "/run", "-c", "listen_addresses=", "-c", "max_connections=40",
+            "-c", "fsync=off", "-c", "shared_buffers=16MB", "-c", "restart_after_crash=off",
+        ]
+        for _ in 0..<600 {
+            let child = process.withLock { $0 }
+            if child?.isRunning != true {
+                let started = try Self.program("postgres", arguments, folder + "/postgres.log")
+                process.withLock { $0 = started }
+            }
+            if access(folder + "/run/.s.PGSQL.5432", F_OK) == 0,
+                (try? await PostgresConnection.open(address("postgres"))) != nil
+            {
+                return
+            }
+            try await Task.sleep(for: .milliseconds(50))
+        }
+        Issue.record("PostgreSQL does not start: \((try? FileReader.text(folder + "/postgres.log")) ?? "")")
+    }
+
+    func end(_ signal: Int32 = SIGINT) async {
+        let child = process.withLock { $0.take() }
+        child?.send(signal)
+        _ = await child?.wait()
+    }
+
+    func address(_ database: String, password: String = "sesame") -> String {
+        "postgresql://fleet:\(password)@/\(database)?host=\(folder)/run"
+    }
+
+    /// Makes an empty database.
+    /// - Returns: its address.
+    func database() async throws -> String {
+        let name = "db\(databases.add(1, ordering: .relaxed).newValue)"
+        try await PostgresConnection.open(address("postgres")).run("CREATE DATABASE \(name)")
+        return address(name)
+    }
+}
+
+/// Starts a server for the rows of a suite.
+struct PostgresTrait: SuiteTrait, TestScoping {
+    func provideScope(
+        for test: Test, testCase: Test.Case?, performing function: @concurrent @Sendable () async throws -> Void
+    ) async throws {
+        guard PostgresServer.isHere else { return try await function() }
+        let server = try await PostgresServer()
+        try await PostgresServer.$current.withValue(server) { try await function() }
+        await server.end()
+    }
+}
+
+extension Trait where Self == PostgresTrait {
+    /// ``PostgresServer/current`` is a server that all rows of the suite share.
+    static var postgres: PostgresTrait { PostgresTrait() }
+}
