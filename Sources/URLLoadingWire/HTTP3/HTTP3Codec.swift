@@ -76,8 +76,10 @@ package final class HTTP3Codec {
             session, stream, bytes.bindMemory(to: UInt8.self).baseAddress, bytes.count, isEnd ? 1 : 0,
             UInt64(max(0, second)) * 1_000_000_000)
         switch Int32(truncatingIfNeeded: result) {
-        // A malformed message is an error of its stream (RFC 9114 §4.1.2). nghttp3 is passed no more of it.
-        case NGHTTP3_ERR_MALFORMED_HTTP_HEADER, NGHTTP3_ERR_MALFORMED_HTTP_MESSAGING:
+        // A malformed message is an error of its stream (RFC 9114 §4.1.2). nghttp3 is passed no more of it. Found while
+        // the table's stream was read, its stream is not known, and the connection ends.
+        case NGHTTP3_ERR_MALFORMED_HTTP_HEADER where stream & 3 == 0,
+            NGHTTP3_ERR_MALFORMED_HTTP_MESSAGING where stream & 3 == 0:
             collector.refuse(stream, .http3MalformedMessage, "RFC 9114 4.1.2", .messageError)
             endRefused()
             return bytes.count
