@@ -37,7 +37,7 @@ struct StatelessContextClient: Sendable {
             try response.requireSuccess()
             for try await event in body.serverSentEvents {
                 let data = Data(event.data.utf8)
-                if (try JSONDecoder().decode(Kind.self, from: data)).id != nil { return try result(in: data) }
+                if (try JSONDecoder().decode(ReplyKind.self, from: data)).id != nil { return try result(in: data) }
                 receive(data)
             }
             throw NoAnswer()
@@ -45,7 +45,7 @@ struct StatelessContextClient: Sendable {
     }
 
     private func result<Result: Decodable>(in data: Data) throws -> Result {
-        let answer = try JSONDecoder().decode(Answer<Result>.self, from: data)
+        let answer = try JSONDecoder().decode(Reply<Result>.self, from: data)
         if let error = answer.error { throw error }
         guard let result = answer.result else { throw NoAnswer() }
         return result
@@ -82,5 +82,5 @@ private struct Meta: Encodable {
         case capabilities = "io.modelcontextprotocol/clientCapabilities", progressToken
     }
 }
-private struct Kind: Decodable { let id: Int? }
-private struct Answer<Result: Decodable>: Decodable { let result: Result?, error: StatelessContextClient.Refusal? }
+private struct ReplyKind: Decodable { let id: Int? }
+private struct Reply<Result: Decodable>: Decodable { let result: Result?, error: StatelessContextClient.Refusal? }
