@@ -190,8 +190,8 @@ enum JournalFailure: Error, Sendable, Equatable {
 
 /// The persistent memory of agents.
 ///
-/// An agent works on the transfers that it has claimed, and changes their rows under its claims. Transfers that are over
-/// belong to no agent: they wait in the journal until a program acknowledges their events. The journal assigns the
+/// An agent works on the transfers that it has claimed, and changes their rows under its claims. Transfers that are
+/// over belong to no agent: they wait in the journal until a program acknowledges their events. The journal assigns the
 /// numbers of transfers and the sequence of events.
 ///
 /// Groups are written in the order of the calls of `write`. What is read contains all groups that were queued before,

@@ -2,8 +2,8 @@
 
 import URLLoadingIO
 
-/// The tables of a journal in PostgreSQL, in the schema `urlloading`: each entry of `versions` leads to the next version
-/// from version 0, a database without them.
+/// The tables of a journal in PostgreSQL, in the schema `urlloading`: each entry of `versions` leads to the next
+/// version from version 0, a database without them.
 ///
 /// What changes often is in narrow tables: `claim` with each claim and renewal, `progress` with each step of a
 /// transfer, `counter` with each event. `transfer` has the orders, which hardly change.

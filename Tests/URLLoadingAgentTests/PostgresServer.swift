@@ -30,7 +30,7 @@ final class PostgresServer: Sendable {
     static let isMissing: Comment = "PostgreSQL is not installed: script/setup --tests installs it"
 
     private static let isRoot = geteuid() == 0
-    /// The user `nobody`.
+    /// The account without files of its own that runs the server if the tests run as root.
     private static let other: UInt32 = 65_534
 
     /// - Parameter passwords: whether connections need the password `sesame`.

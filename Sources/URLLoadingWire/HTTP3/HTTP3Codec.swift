@@ -19,8 +19,8 @@ import URLLoadingCNghttp3
 /// ```
 ///
 /// It holds the bytes of a request's body until they are acknowledged, and none of a response, except what waits for
-/// the tables of compression. nghttp3's callbacks (`HTTP3Callbacks`) only append events and orders. Used by one task at a
-/// time.
+/// the tables of compression. nghttp3's callbacks (`HTTP3Callbacks`) only append events and orders. Used by one task at
+/// a time.
 package final class HTTP3Codec {
     package let limits: HTTP3Limits
     let session: OpaquePointer
