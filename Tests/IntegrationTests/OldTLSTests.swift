@@ -17,7 +17,9 @@ private struct OpenSSLServer {
     let port: String
     /// The certificate in PEM, for clients that trust it alone.
     let certificatePath: String
-    var url: URL { URL(string: "https://localhost:\(port)/")! }
+    /// By its address: `localhost` is `::1` too, where the same port may be another server's.
+    var place: String { "127.0.0.1:\(port)" }
+    var url: URL { URL(string: "https://\(place)/")! }
 
     /// Runs a server for the duration of a closure.
     /// - Parameters:
@@ -32,11 +34,11 @@ private struct OpenSSLServer {
         try await with(certificate: certificate, key: keyFile, options, use)
     }
 
-    /// Makes a self-signed certificate for `localhost`, with its key.
+    /// Makes a self-signed certificate for 127.0.0.1, with its key.
     static func makeCertificate(_ key: [String], _ certificate: String, _ keyFile: String) async throws {
         let made = try await Running.command(
             path,
-            ["req", "-x509", "-nodes", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"] + key
+            ["req", "-x509", "-nodes", "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"] + key
                 + ["-days", "2", "-keyout", keyFile, "-out", certificate])
         try #require(made.code == 0, "\(made.errors)")
     }
@@ -151,7 +153,7 @@ struct OldTLSTests {
                 let error = try await failure(session, Request(url: server.url))
                 #expect(error.reason == row.reason && error.tlsRemedies.contains(row.remedy), "\(error)")
             }
-            var conceded = try Concessions("localhost")
+            var conceded = try Concessions("127.0.0.1")
             row.change(&conceded)
             configuration.tls.unsafeConcessions = [conceded]
             try await withSession(configuration) { session in
@@ -187,13 +189,13 @@ struct OldTLSTests {
     func shown() async throws {
         try await OpenSSLServer.with(["-tls1"] + Self.anyLevel) { server in
             let shown = try await Running.urlload([
-                "tls", "--noproxy", "*", "--tlsv1.0", "--cacert", server.certificatePath, "localhost:\(server.port)",
+                "tls", "--noproxy", "*", "--tlsv1.0", "--cacert", server.certificatePath, server.place,
             ])
             #expect(shown.code == 0, "\(shown.errors)")
             #expect(
                 shown.text.contains("TLS 1.0, ") && shown.text.contains("not safe: conceded version"), "\(shown.text)")
             let refused = try await Running.urlload([
-                "tls", "--noproxy", "*", "--cacert", server.certificatePath, "localhost:\(server.port)",
+                "tls", "--noproxy", "*", "--cacert", server.certificatePath, server.place,
             ])
             #expect(refused.code == 35 && refused.errors.contains("--tlsv1.0"), "\(refused.errors)")
         }
@@ -221,7 +223,7 @@ struct OldTLSTests {
                 let error = try await failure(session, Request(url: server.url))
                 #expect(error.reason == .weakHandshake && error.tlsRemedies == [.minimumStrength], "\(error)")
             }
-            var conceded = try Concessions("localhost")
+            var conceded = try Concessions("127.0.0.1")
             conceded.minimumStrength = .bits80
             configuration.tls.unsafeConcessions = [conceded]
             try await withSession(configuration) { session in
@@ -238,7 +240,7 @@ struct OldTLSTests {
         try await withHTTPTestServer { library in
             let root = try TestCertificateAuthority(commonName: "Test root")
             let intermediate = try root.intermediate(commonName: "Test intermediate")
-            var options = TestCertificateOptions()
+            var options = TestCertificateOptions(addresses: [[127, 0, 0, 1]])
             options.issuerLocations = [library.url("/issuer").absoluteString]
             let identity = try intermediate.issue(options)
             let folder = try TemporaryFolder()
@@ -268,7 +270,7 @@ struct OldTLSTests {
                 #expect(library.requests.count == 1)
                 let drawn = try await Running.urlload([
                     "tls", "--noproxy", "*", "--fetch-issuers", "--cacert", folder.path + "/root.pem",
-                    "localhost:\(server.port)",
+                    server.place,
                 ])
                 #expect(
                     drawn.text.contains("✓ trusted") && drawn.text.contains("CN=Test intermediate  (not sent)"),
@@ -293,7 +295,7 @@ struct OldTLSTests {
                 #expect(error.reason == .insecureRenegotiation && error.party == .remote, "\(error)")
                 #expect(error.tlsRemedies == [.insecureRenegotiation], "\(error)")
             }
-            var conceded = try Concessions("localhost")
+            var conceded = try Concessions("127.0.0.1")
             conceded.allowsInsecureRenegotiation = true
             configuration.tls.unsafeConcessions = [conceded]
             try await withSession(configuration) { session in
