@@ -52,6 +52,16 @@ struct Transfer: Sendable {
         }
     }
 
+    /// How far it is, as an error says it.
+    var place: LoadError.Phase {
+        switch state.phase {
+        case .running where progress.received > 0: .receiving
+        case .running where progress.sent > 0: .sending
+        case .parked: .deciding
+        default: .waiting
+        }
+    }
+
     var record: TransferRecord {
         let shown = state.shown
         var record = TransferRecord(id: id, number: number, order: order, state: shown.state)

@@ -386,7 +386,8 @@ extension TransferService {
         case "pause": input(.pause, to: id)
         case "resume": input(.resume, to: id)
         case "cancel":
-            let error = LoadError(.cancelled, phase: .waiting, party: .local, url: URL(string: transfer.order.shownURL))
+            let url = URL(string: transfer.order.shownURL)
+            let error = LoadError(.cancelled, phase: transfer.place, party: .local, url: url)
             input(.cancel(.failed(TransferError(error))), to: id)
         case "answer":
             return reply(

@@ -36,6 +36,18 @@ extension Session {
     /// Traffic is counted from the first call on, or from an earlier ``exposeStatistics(at:)``. Origins appear, but no
     /// paths, fields or bodies; of more than 200 origins the busiest. Source: OpenMetrics 1.0.
     public nonisolated func openMetrics() -> String { OpenMetricsText(live.counted(core.snapshot())).text }
+
+    /// Returns the OpenMetrics text of several sessions, where each sample names its session: two texts cannot be joined,
+    /// because a family of metrics may stand once in a text only.
+    ///
+    /// ```swift
+    /// let text = Session.openMetrics(of: ["api": api, "images": images])
+    /// // urlloading_loads{session="api"} 3
+    /// ```
+    /// - Parameter sessions: the sessions, by the value of the label `session`.
+    public static func openMetrics(of sessions: [String: Session]) -> String {
+        OpenMetricsText(named: sessions.mapValues { $0.live.counted($0.core.snapshot()) }).text
+    }
 }
 
 extension Core {

@@ -29,6 +29,8 @@ extension HTTP1Codec {
         HTTP1Writer.requestLine(method, target, host, isOld: sendsOldVersion, &buffer)
         HTTP1Writer.fields(headers, Headers(), &buffer)
         HTTP1Writer.framing(written, &buffer)
+        // RFC 9110 §10.1.4: TE speaks to the next hop alone, and has to be named as an option of the connection.
+        if headers.contains(.te), !options.te { HTTP1Writer.connectionTE(&buffer) }
         HTTP1Writer.endOfSection(&buffer)
 
         startRequest(

@@ -82,14 +82,16 @@ struct HTTP1ConnectionOptions: Equatable {
     var close = false
     var keepAlive = false
     var upgrade = false
+    var te = false
     /// True if a field that frames the message was named, which the next hop would remove.
     var namesFraming = false
 
     init(_ headers: Headers) {
-        var found = (close: false, keepAlive: false, upgrade: false, framing: false)
+        var found = (close: false, keepAlive: false, upgrade: false, te: false, framing: false)
         headers.forEachValue(of: "connection") { value in
             forEachListElement(of: value) { element in
                 switch element.count {
+                case 2 where value.matches("te", in: element): found.te = true
                 case 5 where value.matches("close", in: element): found.close = true
                 case 10 where value.matches("keep-alive", in: element): found.keepAlive = true
                 case 7 where value.matches("upgrade", in: element): found.upgrade = true
@@ -100,7 +102,7 @@ struct HTTP1ConnectionOptions: Equatable {
                 }
             }
         }
-        (close, keepAlive, upgrade, namesFraming) = found
+        (close, keepAlive, upgrade, te, namesFraming) = found
     }
 }
 

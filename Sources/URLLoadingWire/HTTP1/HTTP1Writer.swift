@@ -49,6 +49,7 @@ enum HTTP1Writer {
     }
 
     static func connectionClose(_ buffer: inout [UInt8]) { append("Connection: close\r\n", &buffer) }
+    static func connectionTE(_ buffer: inout [UInt8]) { append("Connection: TE\r\n", &buffer) }
 
     static func endOfSection(_ buffer: inout [UInt8]) { append("\r\n", &buffer) }
 

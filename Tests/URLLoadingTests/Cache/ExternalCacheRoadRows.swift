@@ -173,6 +173,118 @@ struct ExternalCacheRoadRows {
         }
     }
 
+    /// What a load of the session would use, in the hands of a test.
+    private func storage(_ rig: CacheRig, _ request: Request) throws -> ExternalStorage {
+        let external = try #require(rig.session.core.cache?.external)
+        let handle = LoadHandle(idle: nil, resource: nil)
+        return ExternalStorage(
+            external, CacheQuery(request), .init(handle: handle, registry: rig.session.core.registry))
+    }
+
+    /// Stores a response as the end of its body does.
+    private func finish(_ storage: ExternalStorage, _ request: Request, _ headers: Headers, since removals: Int) throws {
+        let query = CacheQuery(request)
+        let head = HTTPHead(status: .ok, headers: headers)
+        let facts = StoringPlan.Facts(requestTime: 1_800_000_000, responseTime: 1_800_000_000)
+        let key = try #require(CacheKey(request))
+        let made = try #require(StoringPlan.make(query, key, head, facts))
+        let admitted = try #require(storage.admitted(made, head, since: removals))
+        let writer = try #require(storage.write(admitted, length: 0))
+        writer.finish()
+    }
+
+    @Test("a URL that is removed between a response's head and its end is not stored, wherever the removal falls")
+    func removedMeanwhile() async throws {
+        let store = TestStore()
+        try await withExternalRig(store) { rig in
+            let request = Request(url: rig.origin.url())
+            let key = try #require(CacheKey(request))
+            let storage = try storage(rig, request)
+            let count = storage.removals.count(key)
+            // The removal falls between the comparison at the head and the admission.
+            storage.removals.note(key)
+            try finish(storage, request, Self.minute, since: count)
+            try await rig.settled()
+            #expect(store.values.isEmpty)
+            try finish(storage, request, Self.minute, since: storage.removals.count(key))
+            try await rig.settled()
+            #expect(store.values.count == 1)
+        }
+    }
+
+    @Test("loads beside changes of their resource: when all have ended, the store has nothing older than the change")
+    func races() async throws {
+        let store = TestStore()
+        let version = Watched(0)
+        try await withExternalRig(store) { rig in
+            rig.origin.route("/") { request in
+                let current = version.change { value in
+                    value += request.method == .put ? 1 : 0
+                    return value
+                }
+                return .ok("\(current)", headers: Self.minute)
+            }
+            for _ in 0..<40 {
+                try await withThrowingTaskGroup(of: Void.self) { group in
+                    for number in 0..<8 {
+                        group.addTask {
+                            _ = try await rig.get {
+                                if number % 4 == 3 { $0.method = .put }
+                                if number % 2 == 0 { $0.cachePolicy = .reload }
+                            }
+                        }
+                    }
+                    try await group.waitForAll()
+                }
+                try await rig.settled()
+                #expect(try await rig.get().hasPrefix("200 \(version.value) "))
+                try await rig.settled()
+            }
+        }
+    }
+
+    @Test("a removal that failed still counts when a variant is stored by an index that was found before it")
+    func oldIndex() async throws {
+        let isDown = Watched(false)
+        let store = TestStore(before: { if isDown.value { throw StoreFailure() } })
+        let varying: Headers = [.cacheControl: "max-age=60", .vary: "X-User"]
+        try await withExternalRig(store) { rig in
+            rig.origin.route("/") { .ok($0.headers["X-User"] ?? "none", headers: varying) }
+            #expect(try await rig.get { $0.headers["X-User"] = "ada" } == "200 ada -")
+            try await rig.settled()
+            #expect(try await rig.get { $0.headers["X-User"] = "ada" } == "200 ada 0")
+            let request = Request(url: rig.origin.url(), headers: ["X-User": "bob"])
+            let key = try #require(CacheKey(request))
+            let storage = try storage(rig, request)
+            _ = try await storage.find(key, again: false)
+            isDown.change { $0 = true }
+            _ = try await rig.get { $0.method = .put }
+            try await rig.settled()
+            isDown.change { $0 = false }
+            try finish(storage, request, varying, since: storage.removals.count(key))
+            try await rig.settled()
+            #expect(try await rig.get { $0.headers["X-User"] = "ada" } == "200 ada -")
+        }
+    }
+
+    @Test("a server that only a decision trusts removes nothing that others share", arguments: [true, false])
+    func forced(_ isForced: Bool) async throws {
+        try await withTrust { rig in
+            rig.origin.route("/") { _ in .ok("a", headers: Self.minute) }
+            let store = TestStore()
+            var configuration = isForced ? rig.strict : rig.trusting
+            configuration.caching.external = patient(store)
+            try await withSession(configuration, decisions: isForced ? rig.accepting : nil) { session in
+                for method in [Method.get, .put, .delete] {
+                    _ = try await session.data(for: Request(url: rig.origin.url(), method: method))
+                    try await session.eventuallyLoads { $0 == 0 }
+                }
+            }
+            #expect(store.state.value.stored == (isForced ? 0 : 1))
+            #expect(store.state.value.removed == (isForced ? 0 : 2))
+        }
+    }
+
     @Test("an answer that sets a cookie changes nothing that others share")
     func revalidated() async throws {
         let store = TestStore()

@@ -72,6 +72,33 @@ struct StatisticsSocketTests {
         #expect(text.contains("urlloading_finished_loads_total{host=\"\"} 2\n"))
     }
 
+    @Test("the text of several sessions has each family once, and its samples name their session")
+    func severalSessions() async throws {
+        try await withHTTPTestServer(answering: "hello") { origin in
+            try await withSession(.ephemeral) { first in
+                try await withSession(.ephemeral) { second in
+                    let sessions = ["b": second, "a": first]
+                    _ = Session.openMetrics(of: sessions)
+                    _ = try await first.data(from: origin.url())
+                    let text = Session.openMetrics(of: sessions)
+                    let host = "\(origin.url())".trimmingSlash
+                    let name = "urlloading_finished_loads"
+                    #expect(
+                        text.contains(
+                            """
+                            # TYPE \(name) counter
+                            # HELP \(name) Loads that got their response.
+                            \(name)_total{session="a",host="\(host)"} 1
+                            \(name)_total{session="a",host=""} 0
+                            \(name)_total{session="b",host=""} 0
+                            # TYPE
+                            """), "\(text)")
+                    #expect(text.hasSuffix("\n# EOF\n"))
+                }
+            }
+        }
+    }
+
     @Test("a snapshot has the connections, the queue and the traffic of each host")
     func snapshot() async throws {
         try await withHTTPTestServer { origin in

@@ -37,6 +37,19 @@ import Testing
         #expect(try sent("X-Y", "*") == "X-Y * HTTP/1.1\r\nHost: h\r\n\r\n")
     }
 
+    @Test("TE is named as a connection option, once (RFC 9110 10.1.4)") func te() throws {
+        let start = "GET / HTTP/1.1\r\nHost: h\r\nTE: trailers\r\n"
+        #expect(try sent(.get, "/", [.te: "trailers"]) == start + "Connection: TE\r\n\r\n")
+        for option in ["TE", "close, te"] {
+            #expect(
+                try sent(.get, "/", [.te: "trailers", .connection: option])
+                    == start + "Connection: \(option)\r\n\r\n")
+        }
+        #expect(
+            try sent(.get, "/", [.te: "trailers", .connection: "close"])
+                == start + "Connection: close\r\nConnection: TE\r\n\r\n")
+    }
+
     /// The caller's framing fields must agree with the body (security 44).
     @Test("Framing fields that contradict the body are refused (security 44)") func framing() throws {
         #expect(try sent(.put, "/", ["content-length": "5"], .length(5)).hasSuffix("h\r\nContent-Length: 5\r\n\r\n"))

@@ -17,6 +17,8 @@ public final class LoadStatistics: LoadObserver {
     public struct Snapshot: Sendable, CustomStringConvertible {
         /// The number of loads that completed, whatever their status.
         public internal(set) var finished = 0
+        /// The number of loads that the program gave up, also by leaving a loop over a body or events.
+        public internal(set) var cancelled = 0
         /// The number of failed loads, by the name of the ``LoadError/Reason``.
         public internal(set) var failed: [String: Int] = [:]
         /// The number of responses by class of status: 2 for 2xx.
@@ -31,14 +33,14 @@ public final class LoadStatistics: LoadObserver {
         public internal(set) var bytesSent: Int64 = 0
         /// The bytes of response bodies that were received.
         public internal(set) var bytesReceived: Int64 = 0
-        /// A histogram of the durations of completed and failed loads: for each upper bound the number of loads within
+        /// A histogram of the durations of completed, failed and cancelled loads: for each upper bound the number of loads within
         /// it and above the previous one; `nil` for those above all bounds.
         public internal(set) var durations: [Duration?: Int] = [:]
 
-        /// The counts on one line: `3 finished, 1 failed, 0 redirects, 0 bytes sent, 5120 received`.
+        /// The counts on one line: `3 finished, 1 failed, 0 cancelled, 0 redirects, 0 bytes sent, 5120 received`.
         public var description: String {
-            "\(finished) finished, \(failed.values.reduce(0, +)) failed, \(redirects) redirects, "
-                + "\(bytesSent) bytes sent, \(bytesReceived) received"
+            "\(finished) finished, \(failed.values.reduce(0, +)) failed, \(cancelled) cancelled, "
+                + "\(redirects) redirects, \(bytesSent) bytes sent, \(bytesReceived) received"
         }
     }
     private let state = Lock(Snapshot())
@@ -69,7 +71,11 @@ public final class LoadStatistics: LoadObserver {
             case .responded(let response):
                 if let code = response.http?.status.code { state.responses[code / 100, default: 0] += 1 }
             case .completed(let error):
-                if let error { state.failed[error.reason.name, default: 0] += 1 } else { state.finished += 1 }
+                switch error?.reason {
+                case nil: state.finished += 1
+                case .cancelled?: state.cancelled += 1
+                case let reason?: state.failed[reason.name, default: 0] += 1
+                }
                 let duration = ContinuousClock.now - load.created
                 state.durations[bounds.first { duration <= $0 }, default: 0] += 1
             }

@@ -34,6 +34,8 @@ package struct SessionSnapshot: Codable, Sendable, Equatable {
         package var bytesReceived: Int64 = 0
         package var finished = 0
         package var failed = 0
+        /// Loads that the program gave up, also by leaving a loop over a body or events.
+        package var cancelled = 0
         /// How many responses broke a rule of HTTP and were read all the same, by the name of the rule's violation.
         package var tolerated: [String: Int] = [:]
 
@@ -46,6 +48,7 @@ package struct SessionSnapshot: Codable, Sendable, Equatable {
             bytesReceived = try values.decode(Int64.self, forKey: .bytesReceived)
             finished = try values.decode(Int.self, forKey: .finished)
             failed = try values.decode(Int.self, forKey: .failed)
+            cancelled = try values.decodeIfPresent(Int.self, forKey: .cancelled) ?? 0
             tolerated = try values.decodeIfPresent([String: Int].self, forKey: .tolerated) ?? [:]
         }
     }

@@ -23,7 +23,14 @@ final class TrafficCounter: LoadObserver {
         switch event {
         case .bodySent(let bytes): count(load) { $0.bytesSent += Int64(bytes.count) }
         case .received(let bytes): count(load) { $0.bytesReceived += Int64(bytes.count) }
-        case .completed(let error): count(load) { if error == nil { $0.finished += 1 } else { $0.failed += 1 } }
+        case .completed(let error):
+            count(load) { traffic in
+                switch error?.reason {
+                case nil: traffic.finished += 1
+                case .cancelled?: traffic.cancelled += 1
+                case _?: traffic.failed += 1
+                }
+            }
         case .metrics(let metrics):
             // The violations of one response are distinct.
             let codes = metrics.transactions.flatMap { $0.violations.map(\.code.rawValue) }
