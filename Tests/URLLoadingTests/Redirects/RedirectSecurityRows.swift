@@ -47,6 +47,20 @@ struct RedirectSecurityRows {
         }
     }
 
+    @Test("a signature that the caller wrote is not sent to another host (security 1)")
+    func signature() async throws {
+        let signed: Headers = ["X-Amz-Security-Token": "t", .signature: "a=:AA==:", .signatureInput: "a=()"]
+        try await Self.withRedirect { first, second in
+            try await withSession(.ephemeral) { session in
+                _ = try await session.data(for: Request(url: first.url(), headers: signed))
+            }
+            func fields(_ server: HTTPTestServer) -> Int? {
+                server.requests.first.map { request in signed.count { request.headers.contains($0.name) } }
+            }
+            #expect(fields(first) == 3 && fields(second) == 0)
+        }
+    }
+
     @Test("credentials among the session's headers are not sent to another host (security 1)")
     func configuredCredentials() async throws {
         try await Self.withRedirect { first, second in
@@ -202,7 +216,10 @@ struct RedirectSecurityRows {
                     _ = try await session.data(
                         for: Request(
                             url: first.url(), method: method,
-                            headers: [.contentType: "x/y", .contentLength: "4", .contentLanguage: "de"],
+                            headers: [
+                                .contentType: "x/y", .contentLength: "4", .contentLanguage: "de",
+                                .contentDigest: "sha-256=:AA==:", .reprDigest: "sha-256=:AA==:",
+                            ],
                             body: .data(Data("body".utf8))))
                 }
             }
@@ -210,7 +227,10 @@ struct RedirectSecurityRows {
             #expect(becameGet == [code < 307, code == 303])
             for request in second.requests where request.method == .get {
                 #expect(request.bodyCount == 0)
-                for name in [FieldName.contentType, .contentLength, .contentLanguage, .transferEncoding] {
+                for name in [
+                    FieldName.contentType, .contentLength, .contentLanguage, .transferEncoding, .contentDigest,
+                    .reprDigest,
+                ] {
                     #expect(!request.headers.contains(name))
                 }
             }
