@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
 
 private func index(_ data: Data, of url: URL) async {}
-private actor Pace { func turn(of host: String) async {} }
 private func crawl(_ session: Session) async {}

@@ -84,6 +84,13 @@ enum PEM {
         }
     }
 
+    static func base64(_ bytes: [UInt8]) -> String {
+        // EVP_EncodeBlock adds a zero byte.
+        String(unsafeUninitializedCapacity: (bytes.count + 2) / 3 * 4 + 1) { buffer in
+            Int(max(0, EVP_EncodeBlock(buffer.baseAddress, bytes, Int32(clamping: bytes.count))))
+        }
+    }
+
     static func der(stack: OpaquePointer?) -> [[UInt8]] {
         guard let stack else { return [] }
         return (0..<max(0, c_sk_X509_num(stack))).compactMap { c_sk_X509_value(stack, $0).map { der($0) } }

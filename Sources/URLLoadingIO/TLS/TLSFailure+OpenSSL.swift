@@ -55,6 +55,26 @@ extension TLSFailure.Kind {
     }
 }
 
+extension TLSFailure.Kind {
+    /// The alert that the peer sent, in words; `nil` for another failure. OpenSSL's own message names it by the version
+    /// of the protocol in which it was introduced.
+    var alertWords: String? {
+        guard case .alert(let number) = self else { return nil }
+        return "the server sent the alert \(Self.alerts[number] ?? "") (\(number))".replacing("  ", with: " ")
+    }
+
+    /// Names of RFC 8446 §6.
+    private static let alerts: [UInt8: String] = [
+        10: "unexpected_message", 20: "bad_record_mac", 22: "record_overflow", 40: "handshake_failure",
+        42: "bad_certificate", 43: "unsupported_certificate", 44: "certificate_revoked", 45: "certificate_expired",
+        46: "certificate_unknown", 47: "illegal_parameter", 48: "unknown_ca", 49: "access_denied", 50: "decode_error",
+        51: "decrypt_error", 70: "protocol_version", 71: "insufficient_security", 80: "internal_error",
+        86: "inappropriate_fallback", 90: "user_canceled", 109: "missing_extension", 110: "unsupported_extension",
+        112: "unrecognized_name", 113: "bad_certificate_status_response", 115: "unknown_psk_identity",
+        116: "certificate_required", 120: "no_application_protocol",
+    ]
+}
+
 /// The OpenSSL error queue of the current thread, filled by the last call.
 enum OpenSSLErrors {
     /// Empties the queue. The first error is the cause; those that follow come from its callers.

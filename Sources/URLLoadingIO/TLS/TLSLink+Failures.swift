@@ -23,7 +23,7 @@ extension TLSLink {
             remedies += TLSRemedy.remedies(kind, limits, isEarly: chain.isEmpty)
         }
         let tls = TLSFailure(
-            kind, name: name, detail: detail(words), chain: chain, trust: trust, remedies: remedies)
+            kind, name: name, detail: detail(reason, words), chain: chain, trust: trust, remedies: remedies)
         return IOFailure(.tls(tls), operation)
     }
 
@@ -37,9 +37,9 @@ extension TLSLink {
         return giving?.kind(kind) ?? kind
     }
 
-    private func detail(_ words: String) -> String {
+    private func detail(_ reason: Int32, _ words: String) -> String {
         // OpenSSL's own message would only say that the verification failed.
-        check?.failure.map { "\($0.words) at depth \($0.depth)" } ?? words
+        check?.failure.map { "\($0.words) at depth \($0.depth)" } ?? TLSFailure.Kind(reason: reason).alertWords ?? words
     }
 }
 

@@ -169,7 +169,9 @@ final class TLSTrustCheck {
             chain.map { chain in (0..<max(0, c_sk_X509_num(chain))).compactMap { c_sk_X509_value(chain, $0) } }
             ?? [leaf].compactMap(\.self)
         guard !candidates.contains(where: { certificate in pins.contains { $0.matches(certificate) } }) else { return }
-        failures.append(TLSTrust.Failure(.pinMismatch, depth: 0, words: "no key in the chain is pinned"))
+        let key = leaf.map { PEM.base64(CertificateFacts.publicKeySHA256($0)) } ?? ""
+        let words = "no key in the chain is pinned; the server's is sha256//\(key)"
+        failures.append(TLSTrust.Failure(.pinMismatch, depth: 0, words: words))
         if firstError == X509_V_OK { firstError = X509_V_ERR_APPLICATION_VERIFICATION }
     }
 

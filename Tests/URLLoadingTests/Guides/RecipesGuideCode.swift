@@ -47,19 +47,31 @@ enum Recipes {
             return Session(configuration, decisions: decisions)
         }
 
-        /// Forwards a request. `head` and `write` return when the client has taken what they were given.
+        /// Forwards a request. The closures return when the client has taken what they were given.
         func forward(
-            _ incoming: Incoming, head: (Status, Headers) async throws -> Void, write: (Chunk) async throws -> Void
+            _ incoming: Incoming, head: (Status, Headers) async throws -> Void, write: (Chunk) async throws -> Void,
+            trailers: (Headers) async throws -> Void = { _ in },
+            interim: (Status, Headers) async throws -> Void = { _, _ in }
         ) async throws {
             guard let url = URL(string: upstream + incoming.target) else { throw BadTarget() }
             var request = Request(url: url, method: incoming.method)
             request.headers = endToEnd(incoming.headers)
             request.headers[.host] = nil  // that of the upstream
+            request.headers[.te] = "trailers"  // without it, a server need not send them
             if let body = incoming.body { request.body = .stream { body } }
-            try await session.load(request) { response, body in
-                try await head(response.status, endToEnd(response.headers))
-                for try await chunk in body { try await write(chunk) }
+            let task = session.dataTask(request)
+            let events = task.events
+            task.resume()
+            defer { task.cancel() }  // also if the client has gone
+            for await event in events {
+                if case .informational(let hint) = event { try await interim(hint.status, endToEnd(hint.headers)) }
+                if case .responded = event { break }
             }
+            let response = try await task.response
+            try await head(response.status, endToEnd(response.headers))
+            let body = try await task.body
+            for try await chunk in body { try await write(chunk) }
+            try await trailers(body.trailers)
         }
 
         /// The fields without those of one connection (RFC 9110 §7.6.1) and those that frame the body.
@@ -75,6 +87,41 @@ enum Recipes {
                 headers[FieldName(name)] = nil
             }
             return headers
+        }
+    }
+
+    /// Loads a body whose head must come within a time. Throws `CancellationError` if it does not.
+    static func data(
+        for request: Request, headWithin limit: Duration, with session: Session
+    ) async throws -> (Data, Response) {
+        let task = session.dataTask(request)
+        task.resume()
+        defer { task.cancel() }
+        let response = try await withThrowingTaskGroup(of: Response?.self) { group in
+            group.addTask { try await task.response }
+            group.addTask {
+                try await Task.sleep(for: limit)
+                return nil
+            }
+            defer { group.cancelAll() }
+            return try await group.next() ?? nil
+        }
+        guard let response else { throw CancellationError() }
+        return (try await task.value, response)
+    }
+
+    /// Loads a page again and again, and passes on what has changed, until its task is cancelled.
+    static func poll(
+        _ url: URL, every interval: Duration, with session: Session, handle: (Data) async throws -> Void
+    ) async throws {
+        var request = Request(url: url)
+        while true {
+            let (data, response) = try await session.data(for: request)
+            if response.status == .ok {
+                request.headers[.ifNoneMatch] = response.headers[.etag]
+                try await handle(data)
+            }
+            try await Task.sleep(for: interval)
         }
     }
 
@@ -185,10 +232,10 @@ enum Recipes {
         }
     }
 
-    /// Returns when the process is sent SIGTERM, which no longer ends it.
-    static func terminated() async {
-        signal(SIGTERM, SIG_IGN)
-        let source = DispatchSource.makeSignalSource(signal: SIGTERM)
+    /// Returns when the process is sent a signal, which no longer ends it: SIGTERM, or SIGINT for Ctrl-C.
+    static func terminated(by number: Int32 = SIGTERM) async {
+        signal(number, SIG_IGN)
+        let source = DispatchSource.makeSignalSource(signal: number)
         await withCheckedContinuation { continuation in
             source.setEventHandler {
                 source.cancel()

@@ -130,6 +130,67 @@ struct RecipesGuideTests {
                 body += [UInt8]($0)
             }
             #expect(String(decoding: body, as: UTF8.self) == "one two")
+
+            upstream.route("/hinted") { request in
+                let hint = HTTPTestServer.Response.Interim(.earlyHints, headers: [.link: "</a>"])
+                let asked = request.headers[.te] ?? "-"
+                return .ok(.chunks(["one"], trailers: ["Sum": asked])).after(hint)
+            }
+            let seen = Watched<[String]>([])
+            try await proxy.forward(Recipes.Incoming(target: "/hinted")) { status, _ in
+                seen.change { $0.append("\(status.code)") }
+            } write: { chunk in
+                seen.change { $0.append(String(decoding: [UInt8](chunk), as: UTF8.self)) }
+            } trailers: { fields in
+                seen.change { $0.append(fields["Sum"] ?? "") }
+            } interim: { status, fields in
+                seen.change { $0.append("\(status.code) \(fields[.link] ?? "")") }
+            }
+            #expect(seen.value == ["103 </a>", "200", "one", "trailers"])
+        }
+    }
+
+    @Test("a limit for the head leaves the body its time, and ends a load whose head is late")
+    func headLimit() async throws {
+        try await withHTTPTestServer { origin in
+            origin.route("/quick") { _ in .ok("hello") }
+            origin.route("/late", faults: [.init(.responseHead(after: 0), .stall)]) { _ in .ok("hello") }
+            try await withSession(.ephemeral) { session in
+                let quick = Request(url: origin.url("/quick"))
+                let (data, _) = try await Recipes.data(for: quick, headWithin: .seconds(60), with: session)
+                #expect(String(decoding: data, as: UTF8.self) == "hello")
+                await #expect(throws: CancellationError.self) {
+                    let late = Request(url: origin.url("/late"))
+                    _ = try await Recipes.data(for: late, headWithin: .milliseconds(20), with: session)
+                }
+                try await session.eventuallyLoads { $0 == 0 }
+            }
+        }
+    }
+
+    @Test("polling passes on what has changed, and asks with the tag of what it has")
+    func polling() async throws {
+        let version = Watched(1)
+        let heard = Watched<[String]>([])
+        try await withHTTPTestServer { origin in
+            origin.route("/") { request in
+                let tag = "\"\(version.value)\""
+                if request.headers[.ifNoneMatch] == tag { return .status(.notModified, headers: [.etag: tag]) }
+                return .ok("v\(version.value)", headers: [.etag: tag])
+            }
+            try await withSession(.ephemeral) { session in
+                let task = Task {
+                    try await Recipes.poll(origin.url(), every: .milliseconds(1), with: session) { data in
+                        heard.change { $0.append(String(decoding: data, as: UTF8.self)) }
+                    }
+                }
+                try await heard.wait { $0 == ["v1"] }
+                try await origin.wait { $0.requests >= 3 }
+                version.change { $0 = 2 }
+                try await heard.wait { $0 == ["v1", "v2"] }
+                task.cancel()
+                await #expect(throws: (any Error).self) { try await task.value }
+            }
         }
     }
 

@@ -58,6 +58,31 @@ struct WebSocketsGuideTests {
         }
     }
 
+    @Test("a chat notices that its server has gone while no line is typed")
+    func chat() async throws {
+        try await withHTTPTestServer { origin in
+            origin.webSocket("/count", Self.counting())
+            try await withSession(.ephemeral) { session in
+                let (typed, keys) = AsyncStream.makeStream(of: String.self)
+                keys.yield("hello")
+                let socket = session.webSocketTask(origin.url("/count"))
+                socket.resume()
+                let error = await #expect(throws: LoadError.self) {
+                    try await withThrowingTaskGroup(of: Void.self) { group in
+                        group.addTask { for try await _ in socket.messages {} }
+                        group.addTask {
+                            for await line in typed { try await socket.send(.text(line)) }
+                            _ = await socket.close(WebSocketClose(.normal, reason: "done"))
+                        }
+                        defer { group.cancelAll() }
+                        try await group.next()
+                    }
+                }
+                #expect(error?.webSocketClose?.code == .internalError)
+            }
+        }
+    }
+
     @Test("over HTTP/2")
     func http2() async throws {
         var configuration = HTTP2TestServer.Configuration()

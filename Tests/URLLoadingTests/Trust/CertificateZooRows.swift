@@ -136,6 +136,12 @@ struct CertificateZooRows {
         #expect(
             Certificate(der: []) == nil && Certificate(der: [0x30, 0x00]) == nil
                 && Certificate(der: Array(leaf.der) + [0]) == nil)
+        #expect(Certificate(pem: "text before\n" + leaf.pem) == leaf)
+        for text in [
+            "", "-----BEGIN CERTIFICATE-----", String(leaf.pem.dropLast(40)), leaf.pem.replacing("M", with: "!"),
+        ] {
+            #expect(Certificate(pem: text) == nil)
+        }
         var damaged = Array(leaf.der)
         for index in damaged.indices {
             damaged[index] ^= 0x55

@@ -41,6 +41,7 @@ struct PinRows {
                         try await session.data(from: rig.origin.url())
                     }
                     #expect(error?.serverTrust?.certificates.first == leaf)
+                    #expect(error?.detail?.contains("the server's is \(leaf.pin)") == true, "\(error?.detail ?? "")")
                 }
             }
             for hosts in ["other.example", "*.localhost", "127.0.0.1"] {

@@ -54,6 +54,20 @@ public struct Certificate: Sendable, Hashable, CustomStringConvertible {
         self.facts = facts
     }
 
+    /// Reads the first certificate of a text in PEM (RFC 7468 §5), for example to pin the key of a file.
+    ///
+    /// ```swift
+    /// let pin = Certificate(pem: try String(contentsOf: file, encoding: .utf8))?.pin
+    /// ```
+    /// - Parameter pem: text with a certificate between its marks; `nil` for other text.
+    public init?(pem: String) {
+        guard let begin = pem.firstRange(of: "-----BEGIN CERTIFICATE-----")?.upperBound,
+            let end = pem[begin...].firstRange(of: "-----END CERTIFICATE-----")?.lowerBound,
+            let der = Data(base64Encoded: pem[begin..<end].filter { !$0.isWhitespace })
+        else { return nil }
+        self.init(der: der)
+    }
+
     /// The subject in the format of RFC 4514, such as `CN=example.org,O=Example`. Clients match hosts with
     /// ``subjectAlternativeNames`` instead.
     public var subject: String { facts.subject.shown }
