@@ -12,6 +12,8 @@
 #error "HTTP/3 needs ngtcp2 1.22 or later: install libngtcp2-dev and libngtcp2-crypto-ossl-dev"
 #else
 #include <openssl/opensslv.h>
+#include <stdbool.h>
+#include <stdint.h>
 // Earlier versions have no interface for another QUIC, or faults in it.
 #if OPENSSL_VERSION_NUMBER < 0x30500010L
 #error "HTTP/3 needs OpenSSL 3.5.1 or later; this is an older one. Build without the trait HTTP3, or on a later system"
@@ -22,6 +24,7 @@
 
 // From ngtcp2_crypto_ossl.h, which includes all of OpenSSL: not for everything that imports this module.
 struct ssl_st;
+int ngtcp2_crypto_ossl_init(void);
 typedef struct ngtcp2_crypto_ossl_ctx ngtcp2_crypto_ossl_ctx;
 int ngtcp2_crypto_ossl_ctx_new(ngtcp2_crypto_ossl_ctx **made, struct ssl_st *ssl);
 void ngtcp2_crypto_ossl_ctx_del(ngtcp2_crypto_ossl_ctx *context);
@@ -79,6 +82,14 @@ static inline ngtcp2_ssize c_ngtcp2_conn_write_connection_close(
     ngtcp2_conn *connection, uint8_t *bytes, size_t count, const ngtcp2_ccerr *reason, ngtcp2_tstamp now) {
     ngtcp2_pkt_info info = {.ecn = NGTCP2_ECN_NOT_ECT};
     return ngtcp2_conn_write_connection_close(connection, NULL, &info, bytes, count, reason, now);
+}
+/// ngtcp2 tells neither by a callback nor by a query that the peer has sent STOP_SENDING, only by the result of a write,
+/// before it looks at what is written: here a length that it refuses.
+static inline bool c_ngtcp2_conn_takes_bytes(ngtcp2_conn *connection, int64_t stream) {
+    ngtcp2_vec impossible = {.base = NULL, .len = SIZE_MAX};
+    ngtcp2_ssize result =
+        ngtcp2_conn_writev_stream(connection, NULL, NULL, NULL, 0, NULL, 0, stream, &impossible, 1, 0);
+    return result != NGTCP2_ERR_STREAM_SHUT_WR && result != NGTCP2_ERR_STREAM_NOT_FOUND;
 }
 static inline void c_ngtcp2_conn_get_conn_info(ngtcp2_conn *connection, ngtcp2_conn_info *info) {
     ngtcp2_conn_get_conn_info(connection, info);

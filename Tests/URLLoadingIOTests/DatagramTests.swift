@@ -155,6 +155,46 @@ struct DatagramTests {
         #expect(again == .blocked(.read))
     }
 
+    /// A socket whose peer's port was closed, so that a report of that waits, and is open again.
+    private func reopened() async throws -> (DatagramSocket, Peer) {
+        var peer: Peer? = try Peer()
+        let address = try #require(peer?.address)
+        let socket = try DatagramSocket(to: address)
+        peer = nil
+        try await send([1], size: 1_200, on: socket)
+        let again = try Peer(address)
+        try again.connect(to: socket)
+        return (socket, again)
+    }
+
+    @Test("A datagram behind a report of the network is received without a further notification")
+    func reportFirst() async throws {
+        let (socket, peer) = try await reopened()
+        var byte: [UInt8] = [9]
+        #expect(csys_send_datagrams(peer.descriptor, AF_INET, &byte, 1, 1, 0, false) == 1)
+        // Both are noted before the first call, so that no notification is left for the second one.
+        for _ in 0..<10_000 where !socket.slot.mayHoldInput {
+            try await Poller.shared.sleep(until: Poller.now() + 1_000_000, StopToken())
+        }
+        try await Poller.shared.sleep(until: Poller.now() + 20_000_000, StopToken())
+        #expect(throws: IOFailure.self) { try socket.receive(into: DatagramBuffer()) }
+        #expect(socket.slot.mayHoldInput)
+        #expect(try await receive(1, from: socket) == [Datagram(bytes: [9], ecn: 0)])
+    }
+
+    @Test("A report of the network that meets a send is thrown once, and the socket goes on")
+    func reportOfSend() async throws {
+        let (socket, peer) = try await reopened()
+        let failure = await #expect(throws: IOFailure.self) { try await self.send([2], size: 1_200, on: socket) }
+        guard case .system(ECONNREFUSED)? = failure?.code else {
+            Issue.record("not refused: \(String(describing: failure))")
+            return
+        }
+        let bytes = (0..<(4 * 1_200)).map { UInt8(truncatingIfNeeded: $0 / 1_200) }
+        try await send(bytes, size: 1_200, on: socket)
+        #expect(try await arrived(at: peer, count: 4).flatMap(\.bytes) == bytes)
+    }
+
     @Test("A closed socket sends and receives nothing, and its slot is returned")
     func closed() throws {
         let peer = try Peer()

@@ -77,45 +77,66 @@ package final class DatagramSocket: Sendable {
 
     /// Sends datagrams of `size` bytes; the last one may be smaller.
     ///
-    /// A datagram that is too large for the network device counts as sent: to its sender, it is lost like any other.
+    /// A datagram that the network does not take counts as sent: to its sender, it is lost like any other. Throws
+    /// `.system(ECONNREFUSED)` as ``receive(into:)`` does, and then has sent nothing.
     /// - Parameter ecn: the mark of congestion, 0 to 3.
     /// - Returns: the number of bytes in the datagrams that were sent.
     package func send(_ bytes: UnsafeRawBufferPointer, size: Int, ecn: UInt8) throws(IOFailure) -> Progress {
         try checkOpen(.write)
         guard size > 0, !bytes.isEmpty else { return .moved(bytes.count) }
-        let cuts = cutsDatagrams
+        var cuts = cutsDatagrams
         let traffic = traffic | Int32(ecn & 3)
-        let moved = csys_send_datagrams(
-            descriptor, peer.systemFamily, bytes.baseAddress, bytes.count, size, traffic, cuts)
-        guard moved < 0 else { return .moved(moved) }
-        switch Int32(-moved) {
-        case EAGAIN, ENOBUFS: return .blocked(.write)
-        // The device cannot do it (udp(7)), or one of the datagrams is too large for it.
-        case EIO where cuts, EINVAL where cuts, EMSGSIZE where cuts && bytes.count > size:
-            stopCutting()
-            return try send(bytes, size: size, ecn: ecn)
-        case EMSGSIZE: return .moved(min(size, bytes.count))
-        case let error: throw IOFailure(.system(error), .write)
+        var isRepeated = false
+        while true {
+            let moved = csys_send_datagrams(
+                descriptor, peer.systemFamily, bytes.baseAddress, bytes.count, size, traffic, cuts)
+            guard moved < 0 else { return .moved(moved) }
+            switch Int32(-moved) {
+            case EAGAIN, ENOBUFS: return .blocked(.write)
+            // The device cannot do it (udp(7)).
+            case EIO where cuts, EINVAL where cuts:
+                stopCutting()
+                cuts = false
+            case let error where !Self.reports.contains(error): throw IOFailure(.system(error), .write)
+            // It may be of an earlier datagram: a socket keeps one report, and gives it to the next call.
+            case _ where !isRepeated: isRepeated = true
+            // One of the datagrams is too large for the device.
+            case EMSGSIZE where cuts && bytes.count > size: cuts = false
+            case EMSGSIZE: return .moved(min(size, bytes.count))
+            default: return .moved(bytes.count)
+            }
         }
     }
+
+    /// What routers and the peer's machine report of datagrams (icmp(7)), what the system says of networks that it has
+    /// none of for now, and of its packet filter. All of it may pass, and a part can be forged.
+    private static let reports = [
+        EMSGSIZE, ENETUNREACH, EHOSTUNREACH, EHOSTDOWN, ENONET, ENOPROTOOPT, EOPNOTSUPP, EPROTO, EACCES, EPERM,
+        ENETDOWN,
+    ]
 
     // MARK: Receiving
 
     /// Receives what has arrived, as far as `buffer` has room. `.moved` is the number of groups in the buffer.
     ///
     /// Throws `.system(ECONNREFUSED)` where the peer's machine has reported that no process has the port. Such a report
-    /// can be forged, and the next call receives all the same.
+    /// can be forged, and the next call receives all the same. Other reports are of single datagrams, and left out.
     package func receive(into buffer: DatagramBuffer) throws(IOFailure) -> Progress {
         try checkOpen(.read)
         _ = slot.beginRead()
-        let count = buffer.fill { csys_receive_datagrams(descriptor, $0, $1, $2, $3) }
-        if count >= 0 {
-            slot.leaveInput(isEnd: false)
-            return .moved(Int(count))
+        var count: Int32 = 0
+        // Each call gives one report. A cause that stays is not one.
+        for _ in 0..<Self.mostReports {
+            count = buffer.fill { csys_receive_datagrams(descriptor, $0, $1, $2, $3) }
+            guard count < 0, Self.reports.contains(-count) else { break }
         }
-        guard count == -EAGAIN else { throw IOFailure(.system(-count), .read) }
-        return .blocked(.read)
+        guard count != -EAGAIN else { return .blocked(.read) }
+        // Datagrams may lie behind those that were received, and behind a report.
+        slot.leaveInput(isEnd: false)
+        guard count >= 0 else { throw IOFailure(.system(-count), .read) }
+        return .moved(Int(count))
     }
+    private static let mostReports = 16
 }
 
 #endif

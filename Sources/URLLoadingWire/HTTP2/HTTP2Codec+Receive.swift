@@ -84,8 +84,10 @@ extension HTTP2Codec {
             add(.goAway(HTTP2ErrorCode(rawValue: frame.pointee.goaway.error_code), last: last))
         case Int32(NGHTTP2_RST_STREAM.rawValue):
             let code = HTTP2ErrorCode(rawValue: frame.pointee.rst_stream.error_code)
-            guard streams.remove(header.stream_id) != nil else { return }
-            add(code == .refusedStream ? .unprocessed(header.stream_id) : .reset(header.stream_id, code))
+            guard let state = streams.remove(header.stream_id) else { return }
+            // With a part of a response the peer has shown that it has processed the request (RFC 9113 §8.7).
+            let isUnprocessed = code == .refusedStream && !state.hasBegun
+            add(isUnprocessed ? .unprocessed(header.stream_id) : .reset(header.stream_id, code))
         default: break
         }
     }
@@ -95,6 +97,7 @@ extension HTTP2Codec {
         let section = section
         self.section = HTTP2Section()
         if let status = section.status {
+            state.hasBegun = true
             let head = HTTP1ResponseHead(
                 status: status, reason: "", version: .http2, headers: section.headers,
                 violations: state.violations.adding(section.violations))
@@ -135,7 +138,7 @@ extension HTTP2Codec {
         switch code {
         case .noError: break
         // After a GOAWAY nghttp2 closes the streams that the peer has not processed with this code.
-        case .refusedStream: add(.unprocessed(stream))
+        case .refusedStream: add(state.hasBegun ? .reset(stream, code) : .unprocessed(stream))
         default: add(.violation(stream, Self.violation(endedWith: code)))
         }
     }

@@ -308,6 +308,8 @@ final class HTTP2StreamState {
     /// What was tolerated of the interim responses: it counts for the final one behind them.
     var violations = WireViolations()
     var hasHead = false
+    /// Whether the peer has begun to answer, and so to process the request.
+    var hasBegun = false
     /// The receive window, and the largest one that the stream has had, once it was changed.
     var window: Int32?
     var largestWindow: Int32?

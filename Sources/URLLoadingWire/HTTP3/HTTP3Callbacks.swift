@@ -70,8 +70,8 @@ enum HTTP3Callbacks {
             collector(context)?.goAway(from: first)
             return 0
         }
-        callbacks.recv_settings2 = { _, _, context in
-            collector(context)?.add(.settings)
+        callbacks.recv_settings2 = { _, settings, context in
+            collector(context)?.receive(headSize: settings?.pointee.max_field_section_size)
             return 0
         }
     }

@@ -28,6 +28,10 @@ package final class HTTP3Codec {
     private var hasFailed: Bool { collector.hasFailed }
     /// The fields of the last request.
     private var fields = HTTP2FieldList()
+    /// The latest second that the codec was told. nghttp3 ends the process if the clock steps back.
+    private var second: Int64 = 0
+    /// The streams that are over for the transport, and whose responses wait for the table of compression.
+    private var waiting: [(stream: Int64, code: UInt64?)] = []
 
     /// Creates the codec; the first output is the client's SETTINGS (RFC 9114 §3.2), once its streams are bound.
     package init(limits: HTTP3Limits = HTTP3Limits()) throws(WireViolation) {
@@ -69,12 +73,15 @@ package final class HTTP3Codec {
         guard !hasFailed else { return bytes.count }
         // nghttp3 has forgotten the stream, or was told not to read it.
         if stream & 3 == 0, collector.streams[stream] == nil { return bytes.count }
+        if isEnd { collector.streams[stream]?.hasReceivedAll = true }
+        self.second = max(self.second, second)
+        let second = self.second
         collector.input = whole ?? bytes
         defer { collector.input = nil }
         let before = collector.progress
         let result = nghttp3_conn_read_stream2(
             session, stream, bytes.bindMemory(to: UInt8.self).baseAddress, bytes.count, isEnd ? 1 : 0,
-            UInt64(max(0, second)) * 1_000_000_000)
+            UInt64(second) * 1_000_000_000)
         switch Int32(truncatingIfNeeded: result) {
         // A malformed message is an error of its stream (RFC 9114 §4.1.2). nghttp3 is passed no more of it. Found while
         // the table's stream was read, its stream is not known, and the connection ends.
@@ -82,15 +89,21 @@ package final class HTTP3Codec {
             NGHTTP3_ERR_MALFORMED_HTTP_MESSAGING where stream & 3 == 0:
             collector.refuse(stream, .http3MalformedMessage, "RFC 9114 4.1.2", .messageError)
             endRefused()
+            closeWaiting()
             return bytes.count
         case let error where result < 0:
             fail(error)
             return bytes.count
-        default: endRefused()
+        default:
+            endRefused()
+            closeWaiting()
         }
         let consumed = Int(result)
         // A byte more than was received, so that empty pieces count too.
-        guard collector.progress != before || collector.flood.permits(consumed + 1, second: second, limits) else {
+        guard
+            collector.progress != before
+                || collector.flood.permits(consumed + 1, second: second, heads: collector.awaitedHeads, limits)
+        else {
             collector.fail(.remote(.http3Flood, "RFC 9114 10.5"), .excessiveLoad)
             return bytes.count
         }
@@ -119,36 +132,42 @@ package final class HTTP3Codec {
         if result != 0 { fail(result) }
     }
 
-    /// The peer has reset its direction of a stream.
+    /// The peer has reset its direction of a stream. That changes nothing once its response is complete.
     package func wasReset(_ stream: Int64, _ code: UInt64) {
-        guard !hasFailed else { return }
+        let state = collector.streams[stream]
+        guard !hasFailed, state?.isComplete != true else { return }
         // A critical stream must not be closed (RFC 9114 §6.2.1); nghttp3 finds out by `closed`.
         nghttp3_conn_shutdown_stream_read(session, stream)
         guard collector.forget(stream) else { return }
         let code = HTTP3ErrorCode(rawValue: code)
         nghttp3_conn_shutdown_stream_write(session, stream)
         collector.order(.stopSending(stream, .requestCancelled))
-        collector.add(code == .requestRejected ? .unprocessed(stream) : .reset(stream, code))
-    }
-
-    /// The peer wants no more of a stream, whose sending direction is over.
-    package func wasStopped(_ stream: Int64) {
-        guard !hasFailed else { return }
-        nghttp3_conn_shutdown_stream_write(session, stream)
-        guard let state = collector.streams[stream], state.isSending else { return }
-        state.isSending = false
-        collector.add(.sentAll(stream))
+        // With a part of a response the peer has shown that it has processed the request (RFC 9114 §4.1.1).
+        let isUnprocessed = code == .requestRejected && state?.hasBegun == false
+        collector.add(isUnprocessed ? .unprocessed(stream) : .reset(stream, code))
     }
 
     /// Both directions of a stream are over.
     package func closed(_ stream: Int64, _ code: UInt64?) {
         guard !hasFailed else { return }
+        // nghttp3 drops what a closed stream has received, and what waits for the table of compression is whole.
+        if let state = collector.streams[stream], state.hasReceivedAll, !state.isComplete {
+            return waiting.append((stream, code))
+        }
         let result = nghttp3_conn_close_stream(session, stream, code ?? HTTP3ErrorCode.noError.rawValue)
         guard result == 0 || result == NGHTTP3_ERR_STREAM_NOT_FOUND else { return fail(result) }
         // A response that was not complete never will be.
         defer { collector.release(stream) }
         guard collector.forget(stream) else { return }
         collector.add(.reset(stream, HTTP3ErrorCode(rawValue: code ?? HTTP3ErrorCode.requestIncomplete.rawValue)))
+    }
+
+    /// Closes the streams that wait no more.
+    private func closeWaiting() {
+        guard !waiting.isEmpty else { return }
+        let all = waiting
+        waiting = []
+        for (stream, code) in all { closed(stream, code) }
     }
 
     private func fail(_ result: Int32) {
@@ -170,27 +189,32 @@ package final class HTTP3Codec {
     /// Begins a request on a stream that the transport has opened.
     package func submit(_ request: HTTP2Request, hasBody: Bool, on stream: Int64) throws(WireViolation) {
         try fields.set(request)
-        guard fields.size <= 65536 else { throw .local(.headTooLarge, "RFC 9114 4.2.2") }
+        try checkSize(fields)
         let result = fields.withHTTP3Fields { list, count in
             var reader = HTTP3Callbacks.bodyReader
             guard hasBody else { return nghttp3_conn_submit_request(session, stream, list, count, nil, nil) }
             return nghttp3_conn_submit_request(session, stream, list, count, &reader, nil)
         }
         guard result == 0 else { throw .local(.http3NoStream, "RFC 9114 6.1") }
-        collector.begin(stream, HTTP3StreamState(isSending: hasBody))
+        collector.begin(stream, hasBody: hasBody)
+    }
+
+    private func checkSize(_ fields: HTTP2FieldList) throws(WireViolation) {
+        guard fields.size <= min(65536, collector.peerHeadSize) else { throw .local(.headTooLarge, "RFC 9114 4.2.2") }
     }
 
     /// Adds to the body of a request. The bytes are held until the peer has received them: see `held`.
     package func send(_ bytes: UnsafeRawBufferPointer, on stream: Int64) {
-        guard !bytes.isEmpty, let state = collector.streams[stream], state.isSending, !state.hasEnded else { return }
+        guard !bytes.isEmpty, let state = upload(stream), !state.hasEnded else { return }
         state.body.append(bytes)
         resume(stream, state)
     }
 
     /// Ends the body of a request.
     package func endSending(on stream: Int64, trailers: Headers = Headers()) throws(WireViolation) {
-        guard let state = collector.streams[stream], state.isSending else { return }
+        guard let state = upload(stream) else { return }
         let fields = try HTTP2FieldList(trailers: trailers)
+        try checkSize(fields)
         state.hasEnded = true
         if !fields.isEmpty { state.endingTrailers = fields }
         resume(stream, state)
@@ -200,6 +224,12 @@ package final class HTTP3Codec {
     package func queued(on stream: Int64) -> Int { collector.streams[stream]?.body.queued ?? 0 }
     /// The bytes of the body that the peer has not acknowledged.
     package func held(on stream: Int64) -> Int { collector.streams[stream]?.body.held ?? 0 }
+
+    /// The requests of whose bodies more will be sent.
+    package var uploads: Set<Int64> { collector.uploads }
+    private func upload(_ stream: Int64) -> HTTP3StreamState? {
+        collector.uploads.contains(stream) ? collector.streams[stream] : nil
+    }
 
     private func resume(_ stream: Int64, _ state: HTTP3StreamState) {
         guard state.isDeferred else { return }
@@ -236,7 +266,12 @@ extension HTTP3Codec: QUICStreamSource {
         guard !hasFailed else { return nil }
         return withUnsafeTemporaryAllocation(of: nghttp3_vec.self, capacity: pieces.count) { list in
             var (stream, isEnd) = (Int64(-1), Int32(0))
-            let count = nghttp3_conn_writev_stream(session, &stream, &isEnd, list.baseAddress, pieces.count)
+            var count = 0
+            // nghttp3 looks at one body. If that has nothing to send, others may have.
+            repeat {
+                collector.hasBlockedReader = false
+                count = nghttp3_conn_writev_stream(session, &stream, &isEnd, list.baseAddress, pieces.count)
+            } while count == 0 && stream < 0 && collector.hasBlockedReader
             guard count >= 0 else {
                 fail(Int32(truncatingIfNeeded: count))
                 return nil
@@ -256,7 +291,15 @@ extension HTTP3Codec: QUICStreamSource {
     }
 
     package func isBlocked(_ stream: Int64) { nghttp3_conn_block_stream(session, stream) }
-    package func isStopped(_ stream: Int64) { nghttp3_conn_shutdown_stream_write(session, stream) }
+
+    /// Ends the sending direction of a stream. The peer may want no more of a request at any time, and go on with its
+    /// response (RFC 9114 §4.1).
+    package func isStopped(_ stream: Int64) {
+        nghttp3_conn_shutdown_stream_write(session, stream)
+        guard let state = upload(stream) else { return }
+        state.body.discard()
+        collector.endUpload(stream)
+    }
 
     /// More may be sent on a stream that was blocked.
     package func unblock(_ stream: Int64) { _ = nghttp3_conn_unblock_stream(session, stream) }

@@ -8,6 +8,8 @@ import URLLoadingCNghttp3
 final class HTTP3Collector {
     let limits: HTTP3Limits
     private(set) var streams: [Int64: HTTP3StreamState] = [:]
+    /// The requests of whose bodies more will be sent.
+    private(set) var uploads: Set<Int64> = []
     /// The bodies of requests that are over for their owners, and whose bytes the transport may still send again.
     private var retained: [Int64: HTTP3SendQueue] = [:]
     /// The memory of the current input; the ranges of bodies are relative to it.
@@ -16,6 +18,10 @@ final class HTTP3Collector {
     /// Changes with each event that makes progress for a request.
     private(set) var progress = 0
     private(set) var hasFailed = false
+    /// The largest head that the peer takes, as defined in RFC 9114 §4.2.2.
+    private(set) var peerHeadSize = Int.max
+    /// True if nghttp3 has asked for bytes of a body, and there were none.
+    var hasBlockedReader = false
     private var events: [HTTP3Event] = []
     private var orders: [HTTP3StreamOrder] = []
     private var refused: [(Int64, HTTP3ErrorCode)] = []
@@ -69,12 +75,31 @@ final class HTTP3Collector {
 
     // MARK: Streams
 
-    func begin(_ stream: Int64, _ state: HTTP3StreamState) { streams[stream] = state }
+    /// The number of responses whose final heads have not arrived.
+    var awaitedHeads: Int { streams.values.count { !$0.hasHead } }
+
+    func begin(_ stream: Int64, hasBody: Bool) {
+        streams[stream] = HTTP3StreamState()
+        if hasBody { uploads.insert(stream) }
+    }
+
+    /// Handles that no more of a request's body will be sent: it is at its end, or the peer wants no more.
+    func endUpload(_ stream: Int64) {
+        guard uploads.remove(stream) != nil else { return }
+        add(.sentAll(stream))
+    }
+
+    func receive(headSize: UInt64?) {
+        if let headSize { peerHeadSize = Int(clamping: headSize) }
+        add(.settings)
+    }
 
     /// Ends the state of a request. Returns whether its response was not complete.
     @discardableResult
     func forget(_ stream: Int64) -> Bool {
         guard let state = streams.removeValue(forKey: stream) else { return false }
+        uploads.remove(stream)
+        state.body.discard()
         if state.body.held > 0 { retained[stream] = state.body }
         return !state.isComplete
     }
@@ -169,10 +194,12 @@ final class HTTP3Collector {
     /// Handles GOAWAY: the peer processes no stream from `first` on.
     func goAway(from first: Int64) {
         add(.goAway(from: first))
-        for stream in streams.keys.filter({ $0 >= first }).sorted() {
-            guard forget(stream) else { continue }
+        // A response that is complete needs nothing of the peer any more.
+        let given = streams.filter { $0.key >= first && !$0.value.isComplete }.sorted { $0.key < $1.key }
+        for (stream, state) in given {
+            forget(stream)
             refused.append((stream, .requestCancelled))
-            add(.unprocessed(stream))
+            add(state.hasBegun ? .reset(stream, .requestRejected) : .unprocessed(stream))
         }
     }
 
@@ -184,9 +211,9 @@ final class HTTP3Collector {
         _ stream: Int64
     ) -> Int {
         guard let state = streams[stream] else {
-            // The stream was ended meanwhile; its reset is about to be sent.
-            flags.pointee |= UInt32(NGHTTP3_DATA_FLAG_EOF)
-            return 0
+            // The stream was ended meanwhile, and its reset is about to be sent: an end here would make the body whole.
+            hasBlockedReader = true
+            return Int(NGHTTP3_ERR_WOULDBLOCK)
         }
         var count = 0
         if let bytes = state.body.lend(Self.frameSize) {
@@ -199,6 +226,7 @@ final class HTTP3Collector {
         guard state.hasEnded else {
             guard count == 0 else { return count }
             state.isDeferred = true
+            hasBlockedReader = true
             return Int(NGHTTP3_ERR_WOULDBLOCK)
         }
         flags.pointee |= UInt32(NGHTTP3_DATA_FLAG_EOF)
@@ -206,8 +234,7 @@ final class HTTP3Collector {
             flags.pointee |= UInt32(NGHTTP3_DATA_FLAG_NO_END_STREAM)
             trailers.withHTTP3Fields { _ = nghttp3_conn_submit_trailers(session, stream, $0, $1) }
         }
-        state.isSending = false
-        add(.sentAll(stream))
+        endUpload(stream)
         return count
     }
     /// The largest DATA frame in bytes.

@@ -39,9 +39,12 @@ package final class HTTP3Endpoint {
 
     /// Writes the datagrams that are due now; see ``QUICCodec/nextDatagrams(into:from:now:)``.
     package func nextDatagrams(into buffer: UnsafeMutableRawBufferPointer, now: Int64) -> QUICDatagrams? {
+        let wasOver = isOver
         let datagrams = quic.nextDatagrams(into: buffer, from: http, now: now)
         pump(now)
-        return datagrams
+        // An error that was found while the bytes of streams were collected: the peer is told.
+        guard datagrams == nil, isOver, !wasOver else { return datagrams }
+        return quic.nextDatagrams(into: buffer, from: nil, now: now)
     }
 
     /// When ``passDeadline(now:)`` must be called; `nil` for never.
@@ -70,6 +73,7 @@ package final class HTTP3Endpoint {
 
     private func pump(_ now: Int64) {
         for event in quic.takeEvents() { handle(event, now) }
+        for stream in http.uploads where !quic.takesBytes(stream) { http.isStopped(stream) }
         carryOut()
         for event in http.takeEvents() {
             events.append(.http(event))
@@ -86,7 +90,6 @@ package final class HTTP3Endpoint {
         case .data(let stream, let range, let isEnd): receive(range, isEnd: isEnd, on: stream, now)
         case .acknowledged(let stream, let count): http.acknowledged(count, on: stream)
         case .reset(let stream, let code): http.wasReset(stream, code)
-        case .stopSending(let stream, _): http.wasStopped(stream)
         case .unblocked(let stream): http.unblock(stream)
         case .closed(let stream, let code): http.closed(stream, code)
         case .streamsPermitted: events.append(.streamsPermitted)
@@ -95,14 +98,19 @@ package final class HTTP3Endpoint {
         }
     }
 
-    /// Opens the three streams that every connection has (RFC 9114 §6.2, RFC 9204 §4.2).
+    /// Opens the three streams that every connection has (RFC 9114 §6.2, RFC 9204 §4.2). A server that speaks another
+    /// protocol, or does not say which, is refused (RFC 9001 §8.1).
     private func begin() {
+        guard quic.applicationProtocol == "h3" else { return quic.refuse(alert: Self.noApplicationProtocol) }
         guard let control = quic.openOutgoingStream(), let encoder = quic.openOutgoingStream(),
             let decoder = quic.openOutgoingStream(),
             (try? http.bind(control: control, encoder: encoder, decoder: decoder)) != nil
         else { return quic.close(.application(HTTP3ErrorCode.generalProtocolError.rawValue)) }
         events.append(.ready)
     }
+
+    /// The alert of TLS (RFC 7301 §3.2).
+    private static let noApplicationProtocol: UInt8 = 120
 
     /// The connection's credit is returned on arrival, so that an unread stream does not block the others.
     private func receive(_ range: Range<Int>, isEnd: Bool, on stream: Int64, _ now: Int64) {

@@ -15,7 +15,8 @@ package struct HTTP3Limits: Sendable, Hashable {
     /// The number of streams that may wait for an entry of the table (RFC 9204 §2.1.2).
     package var blockedStreamCount = 16
     /// The bytes of frames without effect (settings, unknown frames, empty DATA, unknown streams) between two that make
-    /// progress, within ten seconds.
+    /// progress, within ten seconds. A head has an effect only once it is whole: `headSize` is permitted besides for each
+    /// request without one.
     package var idleByteCount = 128 * 1024
 
     package init() {}
@@ -28,10 +29,11 @@ struct HTTP3Flood {
 
     mutating func progressed() { idleBytes = 0 }
 
-    mutating func permits(_ count: Int, second: Int64, _ limits: HTTP3Limits) -> Bool {
+    /// - Parameter heads: the number of responses without a final head.
+    mutating func permits(_ count: Int, second: Int64, heads: Int, _ limits: HTTP3Limits) -> Bool {
         if second / 10 != turn { (turn, idleBytes) = (second / 10, 0) }
         idleBytes += count
-        return idleBytes <= limits.idleByteCount
+        return idleBytes <= limits.idleByteCount + heads * limits.headSize
     }
 }
 

@@ -13,16 +13,18 @@ final class HTTP3StreamState {
     var hasHead = false
     var trailers = Headers()
     var isComplete = false
+    /// True once the last byte of the response was passed to nghttp3, which may have to wait for the table of
+    /// compression.
+    var hasReceivedAll = false
+    /// Whether the peer has begun to answer, and so to process the request.
+    var hasBegun: Bool { hasHead || informationalCount > 0 }
 
     // The request's body.
-    var isSending: Bool
     var hasEnded = false
     var endingTrailers: HTTP2FieldList?
     /// True while nghttp3 waits to be told that there is more data.
     var isDeferred = false
     let body = HTTP3SendQueue()
-
-    init(isSending: Bool) { self.isSending = isSending }
 }
 
 /// The fields of a section, and its size as defined in RFC 9114 §4.2.2.
@@ -67,6 +69,17 @@ final class HTTP3SendQueue {
         if end == piece.count { (next, lent) = (next + 1, 0) }
         queued -= bytes.count
         return bytes
+    }
+
+    /// Frees the pieces of which nothing was lent, and lends no more.
+    func discard() {
+        let kept = lent > 0 ? next + 1 : next
+        for piece in pieces[kept...] {
+            held -= piece.count
+            piece.deallocate()
+        }
+        pieces.removeSubrange(kept...)
+        (next, lent, queued) = (kept, 0, 0)
     }
 
     /// Releases bytes that the peer has received.

@@ -76,10 +76,6 @@ enum QUICCallbacks {
             collector(context)?.add(.reset(stream, code))
             return 0
         }
-        callbacks.stream_stop_sending = { _, stream, code, context, _ in
-            collector(context)?.add(.stopSending(stream, code))
-            return 0
-        }
         callbacks.extend_max_stream_data = { _, stream, _, context, _ in
             collector(context)?.add(.unblocked(stream))
             return 0

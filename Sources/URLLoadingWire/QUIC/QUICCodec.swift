@@ -26,6 +26,8 @@ package final class QUICCodec {
     // Driven by ngtcp2's helper, so it must live as long as `connection`.
     private let security: any QUICSecurity
     private let collector: QUICCollector
+    /// The latest time that the codec was told. ngtcp2 ends the process if the clock steps back, so it stops instead.
+    private var last: Int64
     /// The reason that the peer is told; `nil` once it was told, and if there is none to tell.
     private var closing: ngtcp2_ccerr?
     /// True once the connection is over for its streams; a last datagram may be due.
@@ -41,13 +43,14 @@ package final class QUICCodec {
     ) throws(WireViolation) {
         self.limits = limits
         self.security = security
+        last = max(0, now)
         let collector = QUICCollector(limits)
         self.collector = collector
         var (destination, own) = (ngtcp2_cid(random: 18), ngtcp2_cid(random: limits.connectionIDLength))
         let parameters = limits.parameters
         var made: OpaquePointer?
         let result = token.withUnsafeBufferPointer { token in
-            var settings = limits.settings(now: now)
+            var settings = limits.settings(now: max(0, now))
             settings.token = token.isEmpty ? nil : token.baseAddress
             settings.tokenlen = token.count
             return QUICPath(0).withPointer { path in
@@ -69,6 +72,7 @@ package final class QUICCodec {
     ) throws(WireViolation) {
         self.limits = limits
         self.security = security
+        last = max(0, now)
         let collector = QUICCollector(limits)
         self.collector = collector
         var header = ngtcp2_pkt_hd()
@@ -79,7 +83,7 @@ package final class QUICCodec {
         var parameters = limits.parameters
         parameters.original_dcid = header.dcid
         parameters.original_dcid_present = 1
-        var settings = limits.settings(now: now)
+        var settings = limits.settings(now: last)
         var made: OpaquePointer?
         let result = QUICPath(0).withPointer { path in
             c_ngtcp2_conn_server_new(
@@ -102,12 +106,19 @@ package final class QUICCodec {
         security.bind(to: nil)
     }
 
+    /// Returns the time, which does not step back.
+    private func time(_ now: Int64) -> Int64 {
+        last = max(last, now)
+        return last
+    }
+
     // MARK: Receiving
 
     /// Processes one datagram. The results are events; the output may have changed too.
     /// - Parameter ecn: the mark of congestion of its packet (RFC 3168), 0 to 3.
     package func receive(_ datagram: UnsafeRawBufferPointer, ecn: UInt8, now: Int64) {
         guard !isOver, !datagram.isEmpty else { return }
+        let now = time(now)
         security.beginCalls()
         let result = QUICPath(0).withPointer {
             c_ngtcp2_conn_read_pkt(
@@ -117,7 +128,9 @@ package final class QUICCodec {
         var info = ngtcp2_conn_info()
         c_ngtcp2_conn_get_conn_info(connection, &info)
         // Only authentic packets count, because others may be of any sender.
-        guard collector.flood.permits(packets: info.pkt_recv, now: now, limits) else {
+        let traffic = QUICTraffic(
+            packets: info.pkt_recv, received: info.bytes_recv, sent: info.bytes_sent, inFlight: info.bytes_in_flight)
+        guard collector.flood.permits(traffic, now: now, limits) else {
             return close(.transport(.internalError), because: .violation(.remote(.quicFlood, "RFC 9000 21.9")))
         }
     }
@@ -141,6 +154,7 @@ package final class QUICCodec {
     package func nextDatagrams(
         into buffer: UnsafeMutableRawBufferPointer, from source: (any QUICStreamSource)?, now: Int64
     ) -> QUICDatagrams? {
+        let now = time(now)
         security.beginCalls()
         let bytes = buffer.bindMemory(to: UInt8.self)
         if closing != nil { return lastDatagram(bytes, now) }
@@ -168,6 +182,7 @@ package final class QUICCodec {
 
     /// Handles the deadline, if it has passed: losses, pacing, and the end of a connection whose peer is silent.
     package func passDeadline(now: Int64) {
+        let now = time(now)
         guard let deadline, deadline <= now else { return }
         security.beginCalls()
         let result = ngtcp2_conn_handle_expiry(connection, UInt64(now))
@@ -205,6 +220,9 @@ package final class QUICCodec {
         ngtcp2_conn_shutdown_stream_write(connection, 0, stream, code)
     }
 
+    /// Whether a stream takes bytes to send: not once they are at their end, or the peer wants no more of them.
+    package func takesBytes(_ stream: Int64) -> Bool { c_ngtcp2_conn_takes_bytes(connection, stream) }
+
     /// Lets the peer send as much more on all streams (RFC 9000 §4.1).
     package func arrived(_ count: Int) {
         if count > 0 { ngtcp2_conn_extend_max_offset(connection, UInt64(count)) }
@@ -218,6 +236,13 @@ package final class QUICCodec {
 
     /// Ends the connection, which tells the peer the reason in a last datagram.
     package func close(_ code: QUICErrorCode) { close(code, because: .closedHere) }
+
+    /// The application protocol that the handshake has agreed on.
+    package var applicationProtocol: String? { security.applicationProtocol }
+    /// Ends the connection, because this side does not accept what the handshake has agreed on (RFC 9001 §4.8).
+    package func refuse(alert: UInt8) {
+        close(.transport(QUICTransportError(alert: alert)), because: .handshakeFailed(alert: alert))
+    }
 
     private func close(_ code: QUICErrorCode, because end: QUICEnd) {
         guard !isOver else { return }
@@ -243,6 +268,12 @@ package final class QUICCodec {
         return count > 0 ? QUICDatagrams(count: count, size: count, ecn: 0) : nil
     }
     private static let lastSize = 1200
+    /// The alert of TLS for a failure that has nothing to do with the peer (RFC 8446 §6.2).
+    private static let internalError: UInt8 = 80
+    /// The results of ngtcp2 for which the peer is not the cause.
+    private static let ownFailures = [
+        NGTCP2_ERR_NOMEM, NGTCP2_ERR_CALLBACK_FAILURE, NGTCP2_ERR_INVALID_STATE, NGTCP2_ERR_INVALID_ARGUMENT,
+    ]
 
     /// Handles a result of ngtcp2 with which a connection ends.
     private func end(_ result: Int32) {
@@ -260,18 +291,21 @@ package final class QUICCodec {
         case NGTCP2_ERR_RECV_VERSION_NEGOTIATION: finish(.noCommonVersion)
         // NGTCP2_ERR_RETRY asks a server to prove the client's address first, which a test server does not.
         case NGTCP2_ERR_CLOSING, NGTCP2_ERR_DROP_CONN, NGTCP2_ERR_RETRY: finish(.dropped)
-        case NGTCP2_ERR_CRYPTO:
-            let alert = ngtcp2_conn_get_tls_alert(connection)
-            var reason = ngtcp2_ccerr()
-            ngtcp2_ccerr_set_tls_alert(&reason, alert, nil, 0)
-            closing = reason
-            finish(.handshakeFailed(alert: alert))
+        case NGTCP2_ERR_CRYPTO: refuse(alert: ngtcp2_conn_get_tls_alert(connection))
+        // TLS has failed without an alert, such as before its first message.
+        case NGTCP2_ERR_CALLBACK_FAILURE where ngtcp2_conn_get_handshake_completed(connection) == 0:
+            refuse(alert: Self.internalError)
         default:
             var reason = ngtcp2_ccerr()
             ngtcp2_ccerr_set_liberr(&reason, result, nil, 0)
             closing = reason
             let words = ngtcp2_strerror(result).map { String(cString: $0) } ?? ""
-            finish(.violation(.remote(.quicViolation, "RFC 9000 20.1, \(words)")))
+            let isLocal = Self.ownFailures.contains(result)
+            finish(
+                .violation(
+                    isLocal
+                        ? .local(.illegalState, "ngtcp2, \(words)") : .remote(.quicViolation, "RFC 9000 20.1, \(words)")
+                ))
         }
     }
 }

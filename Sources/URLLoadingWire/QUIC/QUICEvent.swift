@@ -14,8 +14,6 @@ package enum QUICEvent: Sendable, Equatable {
     case acknowledged(Int64, Int)
     /// The peer resets its direction of a stream (RESET_STREAM).
     case reset(Int64, UInt64)
-    /// The peer wants no more of a stream (STOP_SENDING); ngtcp2 resets it.
-    case stopSending(Int64, UInt64)
     /// More may be sent on a stream that was blocked by the peer's flow control.
     case unblocked(Int64)
     /// Both directions of a stream are over; the code is that of a reset.
@@ -65,6 +63,8 @@ package struct QUICTransportError: RawRepresentable, Sendable, Hashable, CustomS
     package static let connectionRefused = Self(rawValue: 2)
     package static let applicationError = Self(rawValue: 12)
 
+    /// The error for an alert of TLS (RFC 9001 §4.8).
+    package init(alert: UInt8) { self.init(rawValue: 0x100 + UInt64(alert)) }
     /// The alert of TLS; `nil` for other errors.
     package var alert: UInt8? { (0x100...0x1FF).contains(rawValue) ? UInt8(rawValue - 0x100) : nil }
 

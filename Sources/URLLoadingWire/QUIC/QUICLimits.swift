@@ -20,7 +20,7 @@ package struct QUICLimits: Sendable, Hashable {
     package var streamCount = 0
     /// The number of streams in one direction that the peer may have open: three of HTTP/3, and unknown ones.
     package var incomingCount = 8
-    /// The number of packets without effect between two that make progress, within ten seconds.
+    /// The number of small packets without effect between two that make progress, within ten seconds.
     package var idlePacketCount = 1_000
     /// The size of a token for later connections in bytes; larger ones are ignored.
     package var tokenSize = 1_024
@@ -32,7 +32,7 @@ package struct QUICLimits: Sendable, Hashable {
     package var connectionIDLength = 8
     /// The number of the peer's connection ids that are kept.
     package var connectionIDCount = 4
-    /// The largest payload of a datagram that is tried, in bytes.
+    /// The largest payload of a datagram that is tried, in bytes; at most 1,500.
     package var datagramSize = 1_452
 
     package init() {}
@@ -56,7 +56,8 @@ package struct QUICLimits: Sendable, Hashable {
         var settings = ngtcp2_settings()
         c_ngtcp2_settings_default(&settings)
         settings.initial_ts = UInt64(now)
-        settings.max_tx_udp_payload_size = datagramSize
+        // What is written at once begins with room for one: see `QUICCodec.nextDatagrams`.
+        settings.max_tx_udp_payload_size = min(datagramSize, 1_500)
         settings.max_window = UInt64(connectionWindow)
         settings.max_stream_window = UInt64(largestStreamWindow)
         settings.handshake_timeout = handshakeTimeout.map { UInt64($0) } ?? UInt64.max
@@ -66,28 +67,42 @@ package struct QUICLimits: Sendable, Hashable {
 
 /// Counts packets without effect, such as PINGs and connection ids: a peer that sends nothing else keeps this side busy
 /// for nothing (RFC 9000 §21.9).
+///
+/// Behind a lost packet, neither bytes of streams nor acknowledgements have an effect until it is sent again. So more
+/// packets are permitted as they carry bytes, at most those of the receive window, and as bytes are sent, which the
+/// peer acknowledges.
 struct QUICFlood {
-    private var counted: UInt64 = 0
-    private var idlePackets: UInt64 = 0
+    private var counted = QUICTraffic()
     private var turn: Int64 = 0
     private var hasProgressed = false
+    /// The bytes for which one more packet is permitted: packets of streams are larger under load, and a peer
+    /// acknowledges packets of this side that are.
+    private static let bytesPerPacket: UInt64 = 512
 
     mutating func progressed() { hasProgressed = true }
 
-    /// - Parameter packets: all authentic packets of the connection so far.
-    mutating func permits(packets: UInt64, now: Int64, _ limits: QUICLimits) -> Bool {
-        let added = packets &- counted
-        counted = packets
+    mutating func permits(_ traffic: QUICTraffic, now: Int64, _ limits: QUICLimits) -> Bool {
         let turn = now / 10_000_000_000
         if hasProgressed || turn != self.turn {
-            idlePackets = 0
-            self.turn = turn
-            hasProgressed = false
-        } else {
-            idlePackets += added
+            (counted, self.turn, hasProgressed) = (traffic, turn, false)
+            return true
         }
-        return idlePackets <= UInt64(limits.idlePacketCount)
+        let received = min(traffic.received &- counted.received, UInt64(limits.connectionWindow))
+        // What was on its way when the count began is acknowledged within it.
+        let sent = traffic.sent &- counted.sent &+ counted.inFlight
+        let most = UInt64(limits.idlePacketCount) &+ (received &+ sent) / Self.bytesPerPacket
+        return traffic.packets &- counted.packets <= most
     }
+}
+
+/// What a connection has received and sent so far.
+struct QUICTraffic {
+    /// The authentic packets that were received, and their bytes.
+    var packets: UInt64 = 0
+    var received: UInt64 = 0
+    /// The bytes that were sent, and those of them that are neither acknowledged nor lost.
+    var sent: UInt64 = 0
+    var inFlight: UInt64 = 0
 }
 
 #endif

@@ -11,6 +11,8 @@ package protocol QUICSecurity: AnyObject {
     var handle: UnsafeMutableRawPointer { get }
     /// Names the connection that drives this object; `nil` once there is none.
     func bind(to connection: OpaquePointer?)
+    /// The application protocol that a finished handshake has agreed on (RFC 7301).
+    var applicationProtocol: String? { get }
     /// Called before calls that may reach the TLS library.
     func beginCalls()
 }

@@ -103,9 +103,6 @@ final class HTTP3Peer {
             case .reset(let stream, let code):
                 stops[stream] = code
                 nghttp3_conn_shutdown_stream_read(session, stream)
-            case .stopSending(let stream, let code):
-                stops[stream] = code
-                nghttp3_conn_shutdown_stream_write(session, stream)
             case .closed(let stream, let code):
                 if let code { stops[stream] = code }
                 nghttp3_conn_close_stream(session, stream, code ?? 0x100)

@@ -23,6 +23,8 @@ final class HTTP3Wire {
     private(set) var sent = (client: 0, server: 0)
     /// Applied to the datagram of this number that a side sends.
     var fault: (isClient: Bool, number: Int, fault: Fault)?
+    /// Added to the clock of the client.
+    var step: Int64 = 0
     /// Whether the reader of a body takes what arrives.
     var consumes = true
     private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 65_536, alignment: 16)
@@ -44,13 +46,13 @@ final class HTTP3Wire {
 
     static func contexts(
         _ options: TestCertificateOptions = .init(), pins: [TLSRule<[TLSPin]>] = [], tickets: Int = 2,
-        authority name: String = "Test root"
+        authority name: String = "Test root", protocols: [String] = ["h3"]
     ) throws -> (TLSContext, TLSServerContext) {
         let authority = try TestCertificateAuthority(commonName: name)
         let identity = try authority.issue(options)
         var server = TLSServerContext.Configuration(
             certificateChain: identity.certificatePEM, privateKey: identity.keyPEM)
-        server.applicationProtocols = ["h3"]
+        server.applicationProtocols = protocols
         server.tickets = tickets
         var configuration = TLSConfiguration()
         configuration.roots = .pem(authority.pem)
@@ -71,7 +73,7 @@ final class HTTP3Wire {
             guard let next = [client.deadline, server.quic?.deadline].compactMap(\.self).min(), next - now < within
             else { return false }
             now = max(now + 1, next)
-            client.passDeadline(now: now)
+            client.passDeadline(now: now + step)
             try server.passDeadline(now: now)
             take()
         }
@@ -81,7 +83,7 @@ final class HTTP3Wire {
     /// Moves what both sides have to send now. Returns whether that was anything.
     private func move() throws -> Bool {
         var moved = false
-        while let datagrams = client.nextDatagrams(into: buffer, now: now) {
+        while let datagrams = client.nextDatagrams(into: buffer, now: now + step) {
             moved = true
             for datagram in pieces(datagrams, isClient: true) {
                 try datagram.withUnsafeBytes { try server.receive($0, now: now) }
@@ -91,7 +93,7 @@ final class HTTP3Wire {
         while let datagrams = try server.nextDatagrams(into: buffer, now: now) {
             moved = true
             for datagram in pieces(datagrams, isClient: false) {
-                datagram.withUnsafeBytes { client.receive($0, ecn: 0, now: now) }
+                datagram.withUnsafeBytes { client.receive($0, ecn: 0, now: now + step) }
             }
             take()
         }

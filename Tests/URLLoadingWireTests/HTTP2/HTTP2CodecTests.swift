@@ -119,6 +119,12 @@ import Testing
         (settings + frame(3, 0, 1, [0, 0, 0, 8]), ["1 reset CANCEL"]),
         (settings + frame(3, 0, 1, [0, 0, 0, 7]), ["1 unprocessed"]),
         (settings + frame(7, 0, 0, [0, 0, 0, 0, 0, 0, 0, 0]), ["goaway NO_ERROR", "1 unprocessed"]),
+        // A request whose response has begun was processed.
+        (settings + headers(ok) + frame(3, 0, 1, [0, 0, 0, 7]), ["1 HTTP/2 200 []", "1 reset REFUSED_STREAM"]),
+        (
+            settings + headers(field(":status", "103")) + frame(7, 0, 0, [0, 0, 0, 0, 0, 0, 0, 0]),
+            ["1 informational 103", "goaway NO_ERROR", "1 reset REFUSED_STREAM"]
+        ),
         (settings + headers(ok) + frame(0, 9, 1, [2, 0x61, 0, 0]), ["1 HTTP/2 200 []", "1 end []", "body a"]),
     ]
 

@@ -232,6 +232,109 @@ import Testing
         #expect(rig.events.last == .reset(0, .internalError))
     }
 
+    @Test("A response that waits for the table of compression survives the end of its stream")
+    func lateTable() throws {
+        let rig = try HTTP3Rig()
+        try rig.get()
+        // Type, capacity 4,096 and one entry: the stream of the table; a section that refers to its first entry.
+        let table: [UInt8] = [2, 0x3F, 0xE1, 0x1F, 0x41, 0x61, 1, 0x62]
+        let section: [UInt8] = [2, 0, 0xD9, 0x80]
+        rig.receive([1, UInt8(section.count)] + section + .data("hello"), isEnd: true)
+        rig.codec.closed(0, nil)
+        rig.take()
+        #expect(rig.statuses.isEmpty && rig.codec.requestCount == 1)
+        rig.receive(table, on: 7)
+        #expect(rig.statuses == [200])
+        #expect(rig.late == "hello")
+        #expect(rig.ends == [Headers()])
+        #expect(!rig.events.contains { if case .reset = $0 { true } else { false } })
+        #expect(rig.codec.requestCount == 0)
+    }
+
+    @Test("A stream whose response has begun was processed, whatever the peer says", arguments: [true, false])
+    func begun(isFinal: Bool) throws {
+        let rig = try HTTP3Rig()
+        for stream: Int64 in [0, 4, 8] {
+            try rig.get(on: stream)
+            rig.receive(.headers([(":status", isFinal ? "200" : "103")]), on: stream)
+        }
+        rig.codec.wasReset(8, HTTP3ErrorCode.requestRejected.rawValue)
+        rig.receive([7, 1, 4], on: 3)
+        #expect(rig.events.contains(.reset(4, .requestRejected)))
+        #expect(rig.events.contains(.reset(8, .requestRejected)))
+        #expect(!rig.events.contains(.reset(0, .requestRejected)))
+        #expect(!rig.events.contains { if case .unprocessed = $0 { true } else { false } })
+    }
+
+    @Test("A reset behind a complete response, and GOAWAY, do not end the request's body", arguments: [true, false])
+    func endedBody(isReset: Bool) throws {
+        let rig = try HTTP3Rig()
+        try rig.codec.submit(rig.request("POST"), hasBody: true, on: 0)
+        rig.send(0)
+        rig.receive(.headers([(":status", "200")]), isEnd: true)
+        if isReset { rig.codec.wasReset(0, HTTP3ErrorCode.noError.rawValue) } else { rig.receive([7, 1, 0], on: 3) }
+        [UInt8](repeating: 7, count: 3).withUnsafeBytes { rig.codec.send($0, on: 0) }
+        rig.send(0)
+        #expect(rig.sent[0]?.isEnd == false)
+        #expect(rig.sent[0]?.bytes.suffix(3) == [7, 7, 7])
+        try rig.codec.endSending(on: 0)
+        rig.send(0)
+        #expect(rig.sent[0]?.isEnd == true)
+    }
+
+    @Test("A body that is given up keeps only the pieces of which bytes were lent")
+    func discarded() {
+        let queue = HTTP3SendQueue()
+        for _ in 0..<3 { [UInt8](repeating: 7, count: 1_000).withUnsafeBytes { queue.append($0) } }
+        #expect(queue.lend(1_500)?.count == 1_000)
+        #expect(queue.lend(500)?.count == 500)
+        queue.discard()
+        #expect(queue.queued == 0 && queue.held == 2_000)
+        #expect(queue.lend(500) == nil)
+        queue.release(1_500)
+        #expect(queue.held == 500)
+    }
+
+    @Test("A body without more bytes does not hold back another one")
+    func drained() throws {
+        let rig = try HTTP3Rig()
+        for stream: Int64 in [0, 4] { try rig.codec.submit(rig.request("POST"), hasBody: true, on: stream) }
+        rig.send(0)
+        for stream: Int64 in [0, 4] { [UInt8(7)].withUnsafeBytes { rig.codec.send($0, on: stream) } }
+        rig.send(0)
+        #expect(rig.codec.queued(on: 0) == 0)
+        #expect(rig.codec.queued(on: 4) == 0)
+    }
+
+    @Test("Heads within the limits that arrive in alternating pieces are not taken for a flood")
+    func largeHeads() throws {
+        let rig = try HTTP3Rig()
+        let streams: [Int64] = [0, 4, 8]
+        for stream in streams { try rig.get(on: stream) }
+        let head = [UInt8].headers([(":status", "200"), ("x", String(repeating: "y", count: 60_000))])
+        for start in stride(from: 0, to: head.count, by: 1_000) {
+            for stream in streams { rig.receive(Array(head[start..<min(start + 1_000, head.count)]), on: stream) }
+        }
+        #expect(rig.failure == nil)
+        #expect(rig.statuses == [200, 200, 200])
+    }
+
+    @Test("A clock that steps back changes nothing")
+    func clock() throws {
+        let rig = try HTTP3Rig()
+        for number in 0..<10 {
+            rig.receive([0x21], isEnd: true, on: Int64(7 + 4 * number), second: Int64(100 - number))
+        }
+        rig.receive([0x21], isEnd: true, on: 63, second: -5)
+        #expect(rig.failure == nil)
+    }
+
+    @Test("A request whose fields are larger than the peer takes is not sent (RFC 9114 4.2.2)")
+    func peerHeadSize() throws {
+        let rig = try HTTP3Rig(HTTP3Limits(), settings: [4, 3, 6, 0x40, 100])
+        #expect(throws: WireViolation.self) { try rig.get() }
+    }
+
     @Test("Random bytes end the connection or a stream, and never trap", arguments: 0..<200)
     func random(seed: UInt64) throws {
         var generator = SplitMix(state: seed)
@@ -256,6 +359,7 @@ final class HTTP3Rig {
     private(set) var events: [HTTP3Event] = []
     private(set) var orders: [HTTP3StreamOrder] = []
     private(set) var body = ""
+    private(set) var late = ""
     private(set) var sent: [Int64: (bytes: [UInt8], isEnd: Bool)] = [:]
 
     init(_ limits: HTTP3Limits = HTTP3Limits(), settings: [UInt8] = [4, 0]) throws {
@@ -280,6 +384,7 @@ final class HTTP3Rig {
         let consumed = bytes.withUnsafeBytes { codec.receive($0, isEnd: isEnd, on: stream, second: second) }
         for event in take() {
             if case .data(_, let range) = event { body += String(decoding: bytes[range], as: UTF8.self) }
+            if case .lateData(_, let bytes) = event { late += String(decoding: bytes, as: UTF8.self) }
         }
         return consumed
     }
@@ -357,7 +462,11 @@ extension [UInt8] {
 
     /// An integer of variable length (RFC 9000 §16).
     private static func variable(_ value: Int) -> [UInt8] {
-        value < 64 ? [UInt8(value)] : [0x40 | UInt8(value >> 8), UInt8(value & 0xFF)]
+        switch value {
+        case ..<64: [UInt8(value)]
+        case ..<16_384: [0x40 | UInt8(value >> 8), UInt8(value & 0xFF)]
+        default: [0x80, UInt8(value >> 16), UInt8(value >> 8 & 0xFF), UInt8(value & 0xFF)]
+        }
     }
 }
 

@@ -87,6 +87,7 @@ package final class QUICTLS: TLSCallbackState {
             _ context: OpaquePointer, _ name: TLSPeerName?, _ configure: (OpaquePointer) -> Int32
         ) throws(IOFailure) {
             ERR_clear_error()
+            _ = QUICTLS.isPrepared
             guard let ssl = SSL_new(context) else { throw IOFailure.handshakeRefusal(.other, name, "SSL_new") }
             var helper: OpaquePointer?
             guard configure(ssl) == 0, c_SSL_set_min_proto_version(ssl, TLSVersion.tls13.rawValue) == 1,
@@ -106,6 +107,9 @@ package final class QUICTLS: TLSCallbackState {
         }
     }
 
+    /// Lets ngtcp2's helper look up its algorithms once, and not for each packet.
+    private static let isPrepared = ngtcp2_crypto_ossl_init() == 0
+
     // MARK: For the codec
 
     /// The handle by which ngtcp2's helper finds the SSL object.
@@ -120,6 +124,9 @@ package final class QUICTLS: TLSCallbackState {
     package func beginCalls() { ERR_clear_error() }
 
     // MARK: The handshake
+
+    /// The application protocol that a finished handshake has agreed on.
+    package var applicationProtocol: String? { TLSNegotiated(of: ssl).applicationProtocol }
 
     /// Returns what a finished handshake agreed on. Throws if the server chose no application protocol, which ends the
     /// connection (RFC 9001 §8.1).
