@@ -66,6 +66,10 @@ enum HTTP3Callbacks {
             collector(context)?.order(.stopSending(stream, HTTP3ErrorCode(rawValue: code)))
             return 0
         }
+        callbacks.stream_close = { _, stream, code, context, _ in
+            collector(context)?.closed(stream, HTTP3ErrorCode(rawValue: code))
+            return 0
+        }
         callbacks.shutdown = { _, first, context in
             collector(context)?.goAway(from: first)
             return 0

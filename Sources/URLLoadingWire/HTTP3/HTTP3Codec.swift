@@ -143,12 +143,12 @@ package final class HTTP3Codec {
     /// Both directions of a stream are over.
     package func closed(_ stream: Int64, _ code: UInt64?) {
         guard !hasFailed else { return }
-        let result = nghttp3_conn_close_stream(session, stream, code ?? HTTP3ErrorCode.noError.rawValue)
-        guard result == 0 || result == NGHTTP3_ERR_STREAM_NOT_FOUND else { return fail(result) }
-        // A response that was not complete never will be.
-        defer { collector.release(stream) }
-        guard collector.forget(stream) else { return }
-        collector.add(.reset(stream, HTTP3ErrorCode(rawValue: code ?? HTTP3ErrorCode.requestIncomplete.rawValue)))
+        let code = code ?? HTTP3ErrorCode.noError.rawValue
+        switch nghttp3_conn_close_stream(session, stream, code) {
+        case 0: break
+        case NGHTTP3_ERR_STREAM_NOT_FOUND: collector.closed(stream, HTTP3ErrorCode(rawValue: code))
+        case let error: fail(error)
+        }
     }
 
     private func fail(_ result: Int32) {

@@ -82,6 +82,14 @@ final class HTTP3Collector {
     /// Handles that the transport needs the bytes of a stream no more.
     func release(_ stream: Int64) { retained[stream] = nil }
 
+    /// Handles that nothing more happens on a stream: later than in the transport, if its fields wait for the table.
+    func closed(_ stream: Int64, _ code: HTTP3ErrorCode) {
+        defer { release(stream) }
+        // A response that was not complete never will be.
+        guard forget(stream) else { return }
+        add(.reset(stream, code == .noError ? .requestIncomplete : code))
+    }
+
     func acknowledged(_ count: Int, on stream: Int64) { (streams[stream]?.body ?? retained[stream])?.release(count) }
 
     // MARK: Messages
