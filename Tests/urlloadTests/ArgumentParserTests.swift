@@ -80,8 +80,8 @@ struct ArgumentParserTests {
             (["--zzz", "u"], "there is no option --zzz"),
             (["-Y", "1", "u"], "-Y of curl is not supported; nearest is --timeout"),
             (
-                ["--http3", "u"],
-                "--http3 of curl is not supported: HTTP/3 is not supported yet; nearest is --http2"
+                ["--http0.9", "u"],
+                "--http0.9 of curl is not supported; nearest is --http1.0"
             ),
             (
                 ["--retry-", "u"],

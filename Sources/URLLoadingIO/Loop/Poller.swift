@@ -183,7 +183,7 @@ package final class Poller: Sendable {
     }
 
     /// Waits on a slot that belongs to no socket while the remote side is awaited; the wait counts as idle time.
-    func parkIdle(_ slot: PollSlot, _ token: StopToken) async {
+    package func parkIdle(_ slot: PollSlot, _ token: StopToken) async {
         guard token.stopReason == nil else { return }
         token.beginIdle()
         await slot.readable.pass()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// In this folder: URLs, hosts and the fields that have a grammar of their own (24 files: one grammar each)
+// In this folder: URLs, hosts and the fields that have a grammar of their own (25 files: one grammar each)
 
 /// Parses RFC 3986 Appendix A. The first pass splits the text, the second checks every character.
 enum URIParser {

@@ -28,7 +28,6 @@ struct ForeignOption: Sendable {
     private static let http = [
         ForeignOption("--location-trusted", near: "-L", "credentials stay with the server they were given for"),
         ForeignOption("--http0.9", near: "--http1.0"),
-        ForeignOption("--http3 --http3-only", near: "--http2", "HTTP/3 is not supported yet"),
         ForeignOption("--request-target", near: "the URL itself; --path-as-is keeps its path"),
         ForeignOption("--ignore-content-length", "a body that is not as long as its head says is an error"),
         ForeignOption("--raw", near: "--no-compressed"),

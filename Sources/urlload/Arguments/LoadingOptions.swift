@@ -20,6 +20,14 @@ struct ConnectionOptions: Sendable {
     var httpVersions = Configuration.HTTPVersions.automatic
     /// True if requests are of HTTP/1.0.
     var speaksHTTP10 = false
+
+    /// Chooses HTTP/3, if this build supports it.
+    mutating func use(_ versions: Configuration.HTTPVersions, _ option: String) throws(UsageError) {
+        guard Configuration.HTTPVersions.hasHTTP3 else {
+            throw UsageError("\(option): this urlload was built without HTTP/3 (swift build --traits HTTP3)")
+        }
+        (httpVersions, speaksHTTP10) = (versions, false)
+    }
 }
 
 struct RedirectOptions: Sendable {

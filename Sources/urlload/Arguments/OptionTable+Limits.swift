@@ -61,6 +61,12 @@ extension OptionTable {
             ($0.connections.httpVersions, $0.connections.speaksHTTP10) = (.http2PriorKnowledge, false)
         },
         OptionRule(
+            .limits, nil, flag: "http3", "use HTTP/3 where an https server answers it, otherwise HTTP/2 or 1.1"
+        ) { (options) throws(UsageError) in try options.connections.use(.http3Preferred, "--http3") },
+        OptionRule(.limits, nil, flag: "http3-only", "use HTTP/3 only") { (options) throws(UsageError) in
+            try options.connections.use(.http3PriorKnowledge, "--http3-only")
+        },
+        OptionRule(
             .limits, nil, granted: "tr-encoding", "ignored: no transfer coding is asked for; --compressed compresses"),
     ]
 

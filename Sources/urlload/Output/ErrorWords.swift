@@ -111,6 +111,7 @@ enum ErrorWords {
         "resourceTimeout": "the load took longer than --max-time",
         "notHTTP": "the server's answer is not HTTP",
         "notHTTP2": "the server does not speak HTTP/2; without --http2-prior-knowledge it can choose",
+        "notHTTP3": "this load cannot use HTTP/3; with --http3 in place of --http3-only it takes TCP",
         "notTLS": "the server's answer is not TLS; this port may be for http",
         "noCommonTLSVersion": "the server supports none of the TLS versions and ciphers that are offered",
         "weakHandshake": "the server's signature of the handshake, or its key exchange, is too weak",

@@ -42,6 +42,7 @@ struct Transcript: Sendable {
             return turn(to: connection) + [
                 "* the response breaks \(violation.section) (\(violation.code.rawValue)); it is read all the same"
             ]
+        case .tookTCP(let reason): return ["* not over HTTP/3: \(reason)"]
         case .frame(let line, let isSent, let connection):
             return rules.showsBodies ? turn(to: connection) + [(isSent ? "> " : "< ") + line] : []
         case .head(let line, let headers, let isSent, let connection):

@@ -11,7 +11,7 @@ import URLLoadingTesting
 import URLLoadingWire
 
 /// A server of aioquic: `Tests/Servers/quic.py`.
-private enum QUICServer {
+enum QUICServer {
     static let package = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent().deletingLastPathComponent().path
     static let modules = package + "/.build/test-packages-http3/modules"

@@ -122,8 +122,7 @@ final class HTTP2Connection: @unchecked Sendable {
     }
 
     /// Updates the priority of a stream after its load's has changed (RFC 9218).
-    func prioritize(_ stream: HTTP2Stream?, urgency: Int) {
-        guard let stream else { return }
+    func prioritize(_ stream: HTTP2Stream, urgency: Int) {
         if state.withLock({ $0.prioritize(stream, urgency: urgency) }) { flushIfNeeded() }
     }
 

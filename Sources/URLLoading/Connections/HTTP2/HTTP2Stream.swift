@@ -99,6 +99,10 @@ enum HTTP2Failure: Sendable {
     case unprocessed
     /// The peer closes the connection because of too many requests.
     case enhanceYourCalm
+    #if HTTP3
+    /// A failure of an HTTP/3 connection, whose streams are received as those of HTTP/2.
+    case http3(HTTP3Failure)
+    #endif
 
     func loadError(_ phase: LoadError.Phase, hasBegun: Bool) -> LoadError {
         switch self {
@@ -118,6 +122,9 @@ enum HTTP2Failure: Sendable {
                 detail: "ENHANCE_YOUR_CALM: the server wants fewer requests")
         case .unprocessed:
             LoadError(.connectionLost, phase: phase, party: .remote, detail: "the request was not processed")
+        #if HTTP3
+        case .http3(let failure): failure.loadError(phase, hasBegun: hasBegun)
+        #endif
         }
     }
 
@@ -132,7 +139,53 @@ enum HTTP2Failure: Sendable {
     var isLostConnection: Bool {
         switch self {
         case .io, .closed, .unanswered: true
+        #if HTTP3
+        case .http3(let failure): failure.isLostConnection
+        #endif
         default: false
         }
     }
 }
+
+#if HTTP3
+
+/// The reason why a stream fails, where it is one of HTTP/3 or QUIC.
+enum HTTP3Failure: Sendable {
+    /// The peer reset the stream.
+    case reset(HTTP3ErrorCode)
+    /// The connection is over.
+    case ended(QUICEnd)
+
+    /// - Parameter hasBegun: whether a part of the response was received.
+    func loadError(_ phase: LoadError.Phase, hasBegun: Bool) -> LoadError {
+        switch self {
+        case .reset(let code): LoadError(.streamReset, phase: phase, party: .remote, detail: "\(code)")
+        case .ended(.violation(let violation)): LoadError(violation, phase)
+        case .ended(.noCommonVersion):
+            LoadError(.notHTTP3, phase: phase, party: .remote, detail: "no common version of QUIC")
+        case .ended(.handshakeTimedOut),
+            .ended(.idle) where phase == .connecting:
+            LoadError(.connectTimeout, phase: phase, party: .remote, detail: "no answer over QUIC")
+        case .ended(let end):
+            LoadError(hasBegun ? .truncated : .connectionLost, phase: phase, party: .remote, detail: end.words)
+        }
+    }
+
+    var isLostConnection: Bool { if case .ended = self { true } else { false } }
+}
+
+extension QUICEnd {
+    /// What happened to the connection, in words.
+    fileprivate var words: String {
+        switch self {
+        case .closedByPeer(.application(HTTP3ErrorCode.noError.rawValue)), .closedHere: "the connection was closed"
+        case .closedByPeer(.application(let code)): "the server closed with \(HTTP3ErrorCode(rawValue: code))"
+        case .closedByPeer(.transport(let code)): "the server closed with \(code)"
+        case .forgottenByPeer: "the server has forgotten the connection"
+        case .idle, .handshakeTimedOut: "the server was silent"
+        case .handshakeFailed, .noCommonVersion, .violation, .dropped: "the connection is over"
+        }
+    }
+}
+
+#endif

@@ -18,11 +18,14 @@ final class ConnectionFacts: Sendable {
     /// The concessions that the handshake used.
     let concessions: TLSConcessions.Used
 
-    init(_ transport: any Transport, _ identifier: Int) {
-        self.identifier = identifier
-        local = transport.localAddress
-        remote = transport.remoteAddress
-        let agreed = (transport as? TLSTransport)?.negotiated
+    convenience init(_ transport: any Transport, _ identifier: Int) {
+        self.init(
+            local: transport.localAddress, remote: transport.remoteAddress, (transport as? TLSTransport)?.negotiated,
+            identifier)
+    }
+
+    init(local: SocketAddress?, remote: SocketAddress?, _ agreed: TLSNegotiated?, _ identifier: Int) {
+        (self.identifier, self.local, self.remote) = (identifier, local, remote)
         tlsVersion = agreed.map { Configuration.TLS.Version($0.version) }
         concessions = agreed?.concessions ?? []
         cipherSuite = agreed?.cipherSuite

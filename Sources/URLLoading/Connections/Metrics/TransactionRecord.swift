@@ -97,18 +97,19 @@ final class TransactionRecord: @unchecked Sendable {
     }
     /// The version that the request states; nil for ftp, and without a connection.
     private(set) var sentVersion: HTTPVersion?
-    private var isHTTP2: Bool { sentVersion == .http2 }
+    /// Whether the fields are sent as HTTP/2 and HTTP/3 do.
+    private var isBinary: Bool { sentVersion == .http2 || sentVersion == .http3 }
 
     var protocolName: String? {
         guard facts != nil, !isStream else { return nil }
-        if isHTTP2 { return "h2" }
+        if isBinary { return sentVersion == .http3 ? "h3" : "h2" }
         if isFTP { return "ftp" }
         return response?.http?.version == .http10 ? "http/1.0" : "http/1.1"
     }
 
     /// The fields as HTTP/1.1 sends them; see `HTTP1Writer`.
     var sentHeaders: Headers {
-        guard !isHTTP2 else { return sentHTTP2Headers }
+        guard !isBinary else { return sentHTTP2Headers }
         guard let fields, case .success(let destination) = request.destination else { return request.headers }
         let given =
             switch fields {

@@ -68,6 +68,7 @@ final class Connector: Sendable {
     func connect(
         _ route: Route, for request: ConnectionRequest, at found: FoundAddresses? = nil, offersHTTP2: Bool = true
     ) async throws(LoadError) -> LeasedConnection {
+        try configuration.connections.httpVersions.checkTCP(to: route)
         let identifier = ConnectionIdentifier.make()
         let transport = try await transport(
             to: ConnectionTarget(route, offering: offersHTTP2 ? configuration.connections.httpVersions : .http1Only),
@@ -96,13 +97,14 @@ final class Connector: Sendable {
         // A forwarding proxy is sent HTTP/1.1.
         case _ where route.forwarder != nil: return .own(HTTP1Connection(transport, route, identifier, configuration))
         // The connection speaks the negotiated protocol only (RFC 7301 §3.2).
-        case .automatic where chosen == "h2": break
+        case .automatic where chosen == "h2", .http3Preferred where chosen == "h2": break
         case .http2PriorKnowledge where chosen == nil || chosen == "h2": break
         case .http2PriorKnowledge:
             transport.close()
             throw LoadError(
                 .notHTTP2, phase: .securing, party: .remote, detail: "the server chose \(chosen ?? "no protocol")")
-        case .automatic, .http1Only: return .own(HTTP1Connection(transport, route, identifier, configuration))
+        case .automatic, .http1Only, .http3Preferred, .http3PriorKnowledge:
+            return .own(HTTP1Connection(transport, route, identifier, configuration))
         }
         do throws(WireViolation) {
             return .shared(try HTTP2Connection(transport, route, identifier, configuration))
@@ -261,7 +263,7 @@ final class Connector: Sendable {
     /// for it, or the load waits for connections that are in use. The process may free one in any other way, which
     /// nothing notifies of, so the wait looks again after a time.
     private func withDescriptors<Value>(
-        _ handle: LoadHandle, _ attempt: () async throws(IOFailure) -> Value
+        _ handle: StopToken, _ attempt: () async throws(IOFailure) -> Value
     ) async throws(LoadError) -> Value {
         var pause = Self.shortestPause
         var (isCounted, refusals) = (false, 0)
@@ -304,12 +306,18 @@ final class Connector: Sendable {
     func allowedAddresses(
         of host: Origin.Host, _ port: UInt16, _ request: ConnectionRequest
     ) async throws(LoadError) -> [SocketAddress] {
-        try allowed(try await lookUp(host, port, request.handle, request.record), of: host, request.access)
+        try await allowedAddresses(of: host, port, request.access, request.handle, request.record)
+    }
+
+    func allowedAddresses(
+        of host: Origin.Host, _ port: UInt16, _ access: NetworkAccess, _ token: StopToken, _ record: TransactionRecord?
+    ) async throws(LoadError) -> [SocketAddress] {
+        try allowed(try await lookUp(host, port, token, record), of: host, access)
     }
 
     @inline(never)
     private func lookUp(
-        _ host: Origin.Host, _ port: UInt16, _ handle: LoadHandle, _ record: TransactionRecord?
+        _ host: Origin.Host, _ port: UInt16, _ handle: StopToken, _ record: TransactionRecord?
     ) async throws(LoadError) -> [SocketAddress] {
         try await withDescriptors(handle) { () async throws(IOFailure) in
             try await addresses(of: host, port, handle, record)
@@ -317,7 +325,7 @@ final class Connector: Sendable {
     }
 
     private func addresses(
-        of host: Origin.Host, _ port: UInt16, _ handle: LoadHandle, _ record: TransactionRecord?
+        of host: Origin.Host, _ port: UInt16, _ handle: StopToken, _ record: TransactionRecord?
     ) async throws(IOFailure) -> [SocketAddress] {
         if let given = configuration.networks.addressOverrides.addresses(of: host, port) { return given }
         switch host.kind {

@@ -142,7 +142,7 @@ final class SecureContext: Sendable {
     }
 
     /// Returns the context. Loads wait under the lock for the one that makes it, which does not suspend.
-    private func context() throws(IOFailure) -> TLSContext {
+    func context() throws(IOFailure) -> TLSContext {
         let made = state.withLock { state in
             let roots = state.settings.rootsFile.map(FileStamp.init)
             if let prepared = state.prepared {

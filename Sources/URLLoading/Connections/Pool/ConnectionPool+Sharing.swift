@@ -19,7 +19,7 @@ extension ConnectionPool {
     func mayShare(_ route: Route) -> Bool {
         guard route.forwarder == nil, route.identity?.speaksHTTP1 != true else { return false }
         return switch versions {
-        case .automatic: route.origin.isSecure && !connector.isScripted
+        case .automatic, .http3Preferred, .http3PriorKnowledge: route.origin.isSecure && !connector.isScripted
         case .http1Only: false
         case .http2PriorKnowledge: true
         }
@@ -45,6 +45,9 @@ extension ConnectionPool {
     private func leaseSharing(
         _ route: Route, for request: ConnectionRequest
     ) async throws(LoadError) -> LeasedConnection {
+        #if HTTP3
+        if let connection = try await http3.lease(route, for: request) { return .http3(connection) }
+        #endif
         var waiter: Sharing.Waiter?
         let fresh = request.since != nil
         let least = request.since ?? .min
@@ -98,6 +101,9 @@ extension ConnectionPool {
             switch leased {
             case .own: wake(withSharing { $0.connectedWithHTTP1(route) })
             case .shared: break
+            #if HTTP3
+            case .http3: break
+            #endif
             // The route turned out to speak HTTP/2 over another load's connection.
             case nil: wake(withSharing { $0.failedToConnect(route, isOwnFault: false) })
             }
@@ -111,7 +117,7 @@ extension ConnectionPool {
 
     /// Whether connections to other hosts might serve this route.
     private func mayCoalesce(_ route: Route) -> Bool {
-        guard versions == .automatic, route.proxyChain.isDirect, connector.hasAddresses(route.origin),
+        guard versions.negotiates, route.proxyChain.isDirect, connector.hasAddresses(route.origin),
             case .name = route.origin.host.kind
         else { return false }
         return withSharing { $0.mayCoalesce(route) && $0.connections.contains { $0.sharesSettings(route) } }
@@ -141,7 +147,7 @@ extension ConnectionPool {
     /// Notes that a route's server demands HTTP/1.1 after it had chosen HTTP/2. Returns false if the configuration
     /// allows HTTP/2 only.
     func speakHTTP1(_ route: Route) -> Bool {
-        guard versions == .automatic else { return false }
+        guard versions.negotiates else { return false }
         wake(withSharing { $0.requiresHTTP1(route) })
         return true
     }

@@ -15,6 +15,9 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
     let connector: Connector
     private let clock: LoopClock
     let ftp: FTPPool
+    #if HTTP3
+    let http3: HTTP3Pool
+    #endif
     private struct Guarded: Sendable {
         var pool: PoolState<HTTP1Connection>
         /// The HTTP/2 connections, each shared by several streams.
@@ -59,6 +62,9 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
         connector = Connector(configuration) { [anchor] in anchor.owner?.relieve(attempts: $0) ?? .none }
         clock = configuration.clock
         ftp = FTPPool(configuration, keepsConnections: keepsConnections)
+        #if HTTP3
+        http3 = HTTP3Pool(configuration, connector, keepsConnections: keepsConnections)
+        #endif
     }
 
     /// Returns a connection for one exchange: an idle one, the next one that becomes free, or a new one.
@@ -156,6 +162,9 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
             if let control, control <= state.oldestIdle ?? .max { return nil }
             return state.takeOldestIdle()
         }
+        #if HTTP3
+        if oldest == nil, http3.closeOldestIdle() { return true }
+        #endif
         guard let oldest else { return ftp.closeOldestIdle() }
         oldest.close()
         return true
@@ -221,6 +230,9 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
         withSharing { $0.drain() }
         closeIdleShared { _ in true }
         ftp.drain()
+        #if HTTP3
+        http3.drain()
+        #endif
     }
 
     /// Closes idle connections; leased ones continue.
@@ -228,17 +240,28 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
         ftp.reap(idleSince: .max)
         for connection in state.withLock({ $0.pool.reap(idleSince: .max) }) { connection.close() }
         closeIdleShared { _ in true }
+        #if HTTP3
+        http3.closeIdle()
+        #endif
     }
 
     var description: String {
         let own = state.withLock { $0.pool.description }
         let shared = withSharing { $0.connections }
-        guard !shared.isEmpty || !ftp.isEmpty else { return own }
-        let lines =
-            shared.map { "\($0.route) h2 \($0.streamCount) streams" }.sorted() + (ftp.isEmpty ? [] : [ftp.description])
+        var lines = shared.map { "\($0.route) h2 \($0.streamCount) streams" }
+        #if HTTP3
+        lines += http3.connections.map { "\($0.route) h3 \($0.streamCount) streams" }
+        #endif
+        lines = lines.sorted() + (ftp.isEmpty ? [] : [ftp.description])
+        guard !lines.isEmpty else { return own }
         return ((own == "empty" ? [] : [own]) + lines).joined(separator: " | ")
     }
-    var isEmpty: Bool { state.withLock { $0.pool.isEmpty && $0.shared.isEmpty } && ftp.isEmpty }
+    var isEmpty: Bool {
+        #if HTTP3
+        guard http3.isEmpty else { return false }
+        #endif
+        return state.withLock { $0.pool.isEmpty && $0.shared.isEmpty } && ftp.isEmpty
+    }
 
     // MARK: Waiting
 
@@ -297,6 +320,9 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
                 share(connection, isFirst: isFirst)
                 // A shared connection does not count against the limit of connections per host.
                 act(on: state.withLock { $0.pool.failedToConnect(route) })
+            #if HTTP3
+            case .http3: break
+            #endif
             }
             return .success(connection)
         } catch {

@@ -16,7 +16,7 @@ extension ConnectionPool {
         var resting = 0
         /// Loads that wait for a connection or a stream.
         var waiting = 0
-        /// The open streams of each HTTP/2 connection.
+        /// The open streams of each connection of HTTP/2 and HTTP/3.
         var streams: [Int] = []
     }
 
@@ -30,6 +30,15 @@ extension ConnectionPool {
             hosts[connection.route, default: HostSnapshot(route: connection.route)].streams
                 .append(connection.streamCount)
         }
+        #if HTTP3
+        for connection in http3.connections {
+            hosts[connection.route, default: HostSnapshot(route: connection.route)].streams
+                .append(connection.streamCount)
+        }
+        for (route, count) in http3.waitingCounts {
+            hosts[route, default: HostSnapshot(route: route)].waiting += count
+        }
+        #endif
         for (route, count) in waiting { hosts[route, default: HostSnapshot(route: route)].waiting += count }
         return Array(hosts.values)
     }

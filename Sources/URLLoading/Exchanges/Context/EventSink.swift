@@ -27,7 +27,7 @@ protocol EventSink: AnyObject, Sendable {
     /// Notes the cache's treatment of a response. The greatest outcome is reported at the end of the load.
     func note(_ outcome: CacheOutcome)
     /// Sets the load's stream on a shared connection; nil when it has none any more.
-    func hasStream(_ stream: HTTP2Stream?, on connection: HTTP2Connection)
+    func hasStream(_ stream: PrioritizedStream?)
     /// Notes that other loads wait for this load's fetch.
     func leads(_ fetch: SharedFetch)
 

@@ -29,10 +29,14 @@ protocol NetworkExchange: Exchange {
     var source: AnswerSource { get }
     /// True if a resolver or a proxy of the configuration led to the server.
     var isPrivatelyRouted: Bool { get }
-    /// The transport of the connection.
-    var transport: any Transport { get }
     /// TLS to the server, or to a proxy that receives the requests themselves; `nil` in cleartext.
     var tls: TLSTransport? { get }
+    /// True if the server's certificate was verified, and no decision overrode the result.
+    var isProven: Bool { get }
+    /// The digest of the certificate of the server, or of a proxy that receives the requests themselves.
+    var serverDigest: String? { get }
+    /// Who obtained the response, and from where.
+    var provenance: Provenance { get }
     /// Records the failure for the metrics.
     func note(_ error: LoadError)
     /// True if the connection was authenticated, and its peer no longer accepts that authentication.
@@ -69,7 +73,7 @@ extension NetworkExchange {
 extension NetworkExchange {
     /// True if a decision trusts the server although the certificate checks failed.
     var isForced: Bool { tls?.isForced ?? false }
-    /// The digest of the certificate of the server, or of a proxy that receives the requests themselves.
+    var isProven: Bool { tls?.isProven == true }
     var serverDigest: String? { tls?.peerDigest }
 
     var provenance: Provenance {

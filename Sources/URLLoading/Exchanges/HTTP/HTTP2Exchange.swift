@@ -80,7 +80,6 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
     var isLastOnConnection: Bool { false }
     /// The identity of this request; other requests of the load have their own.
     private(set) var carried = CarriedIdentity()
-    var transport: any Transport { connection.transport }
     var source: AnswerSource { AnswerSource(connection.transport, connection.route) }
     var tls: TLSTransport? { connection.transport as? TLSTransport }
     var isPrivatelyRouted: Bool { owner.core.routesPrivately(route) }
@@ -136,7 +135,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
             if stream.number == 0, connection.isRetired { received.fail(.unprocessed) }
             throw error
         }
-        owner.events?.hasStream(stream, on: connection)
+        owner.events?.hasStream(.http2(stream, connection))
         tapHead(
             "\(opensTunnel ? Method.connect.rawValue : message.method.rawValue) "
                 + "\(String(decoding: message.path, as: UTF8.self)) HTTP/2",
@@ -295,7 +294,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
         guard !isReleased else { return nil }
         isReleased = true
         body.end()
-        owner.events?.hasStream(nil, on: connection)
+        owner.events?.hasStream(nil)
         owner.handle.detach(stream.slot)
         endRecord()
         let tunnel = HTTP2Tunnel(
@@ -312,7 +311,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
         isReleased = true
         body.end()
         cut()
-        owner.events?.hasStream(nil, on: connection)
+        owner.events?.hasStream(nil)
         connection.end(stream)
         owner.handle.detach(stream.slot)
         Poller.shared.returnSlot(stream.slot)
@@ -329,7 +328,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
 }
 
 extension HTTP2Request {
-    fileprivate init(_ request: PreparedRequest, urgency: Int) {
+    init(_ request: PreparedRequest, urgency: Int) {
         let target = request.destination.target
         let fields =
             switch request.fields {
@@ -343,13 +342,13 @@ extension HTTP2Request {
     }
 
     /// The size of the fields as RFC 9113 §6.5.2 counts it, before compression.
-    fileprivate var size: Int {
+    var size: Int {
         authority.count + path.count + method.rawValue.utf8.count + scheme.utf8.count + 4 * 32 + headers.size
     }
 }
 
 extension Headers {
-    fileprivate var size: Int {
+    var size: Int {
         var size = 0
         forEachRaw { size += $0.count + $1.count + 32 }
         return size

@@ -112,7 +112,10 @@ struct HTTPHandler: Sendable {
         load.core.cookies?.receive(head, to: request)
         load.core.strictTransport?.receive(
             head, from: request.destination,
-            isProven: exchange.tls?.isProven == true && head.tolerated.isEmpty)
+            isProven: exchange.isProven && head.tolerated.isEmpty)
+        #if HTTP3
+        load.core.pool.http3.learn(head, from: request.destination.target.origin, isProven: exchange.isProven)
+        #endif
     }
 
     /// Prepares the request for one attempt: with a body that is opened anew, credentials and cookies. Returns without
@@ -280,6 +283,16 @@ struct HTTPHandler: Sendable {
                 throw refusal
             }
             return HTTP2Exchange(connection, load, request, over: route, wanted.record)
+        #if HTTP3
+        case .http3(let connection):
+            if connection.places.streamsBegun > 0,
+                let refusal = wanted.access.refusal(to: connection.socket.peer, load.core.configuration.networkMonitor)
+            {
+                load.core.pool.http3.leave(connection)
+                throw refusal
+            }
+            return HTTP3Exchange(connection, load, request, over: route, wanted.record)
+        #endif
         }
     }
 

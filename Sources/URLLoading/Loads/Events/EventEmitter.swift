@@ -17,13 +17,13 @@ import URLLoadingWire
 protocol LoadListener: AnyObject, Sendable {
     func process(_ event: LoadEvent)
     /// Sets the load's stream on a shared connection; nil when it has none any more.
-    func hasStream(_ stream: HTTP2Stream?, on connection: HTTP2Connection)
+    func hasStream(_ stream: PrioritizedStream?)
     /// Notes that other loads wait for this load's fetch.
     func leads(_ fetch: SharedFetch)
 }
 
 extension LoadListener {
-    func hasStream(_ stream: HTTP2Stream?, on connection: HTTP2Connection) {}
+    func hasStream(_ stream: PrioritizedStream?) {}
     func leads(_ fetch: SharedFetch) {}
 }
 
@@ -128,9 +128,7 @@ final class EventEmitter: EventSink, @unchecked Sendable {
         listener.withLock { $0 }?.process(event)
     }
 
-    func hasStream(_ stream: HTTP2Stream?, on connection: HTTP2Connection) {
-        listener.withLock { $0 }?.hasStream(stream, on: connection)
-    }
+    func hasStream(_ stream: PrioritizedStream?) { listener.withLock { $0 }?.hasStream(stream) }
 
     func leads(_ fetch: SharedFetch) { listener.withLock { $0 }?.leads(fetch) }
 

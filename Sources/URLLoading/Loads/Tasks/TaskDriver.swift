@@ -38,8 +38,8 @@ final class TaskDriver: LoadListener, StopListener {
     let wasSuspended = Atomic<Bool>(false)
 
     private struct Urgency: Sendable {
-        /// The HTTP/2 stream that PRIORITY_UPDATE names.
-        var stream: (connection: HTTP2Connection, stream: HTTP2Stream)?
+        /// The stream that PRIORITY_UPDATE names.
+        var stream: PrioritizedStream?
         /// The priority that the task was given while it ran.
         var priority: TaskPriority?
     }
@@ -119,7 +119,7 @@ final class TaskDriver: LoadListener, StopListener {
             urgency.priority = priority
             return urgency.stream
         }
-        sending?.connection.prioritize(sending?.stream, urgency: priority.urgency)
+        sending?.prioritize(urgency: priority.urgency)
     }
 
     func stopped() {
@@ -289,13 +289,13 @@ final class TaskDriver: LoadListener, StopListener {
         return event
     }
 
-    func hasStream(_ stream: HTTP2Stream?, on connection: HTTP2Connection) {
+    func hasStream(_ stream: PrioritizedStream?) {
         let priority = urgency.withLock { urgency in
-            urgency.stream = stream.map { (connection, $0) }
+            urgency.stream = stream
             return urgency.priority
         }
         // The priority was changed before the task had a stream.
-        if let priority { connection.prioritize(stream, urgency: priority.urgency) }
+        if let priority { stream?.prioritize(urgency: priority.urgency) }
     }
 
     func leads(_ fetch: SharedFetch) {

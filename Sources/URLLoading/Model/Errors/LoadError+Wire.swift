@@ -69,6 +69,9 @@ extension LoadError.Reason {
     public static let http2MalformedMessage = Self(.http2MalformedMessage)
     /// More useless frames than the limit allows, as a flooding server sends them (RFC 9113 §10.5).
     public static let http2Flood = Self(.http2Flood)
+    /// HTTP/3 was demanded (``Configuration/HTTPVersions/http3PriorKnowledge``), and the load cannot use it: the detail
+    /// says why.
+    public static let notHTTP3 = Self("notHTTP3", -1004)
     /// The server reset the request's stream (RFC 9113 §5.4.2); the detail is the error code it gave.
     public static let streamReset = Self("streamReset", -1005)
 

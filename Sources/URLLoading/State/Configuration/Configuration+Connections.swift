@@ -43,14 +43,50 @@ extension Configuration {
         /// Only HTTP/2, also without TLS (h2c, RFC 9113 §3.3): for servers known to support it. With others the load
         /// ends with ``LoadError/Reason/notHTTP2``.
         case http2PriorKnowledge
+        /// HTTP/3 at every `https` server that answers it within 300 ms, and otherwise as ``automatic``.
+        ///
+        /// A server that does not answer costs that time once; for a while it is not asked again. Needs a build with
+        /// the trait `HTTP3`: without it, every load ends with ``LoadError/Reason/notHTTP3``.
+        case http3Preferred
+        /// Only HTTP/3 (RFC 9114): for servers known to support it. A load that cannot use it ends with
+        /// ``LoadError/Reason/notHTTP3``; without the trait `HTTP3`, every load.
+        case http3PriorKnowledge
 
         /// The ALPN names to offer, best first.
         var offered: [String] {
             switch self {
-            case .automatic: ["h2", "http/1.1"]
+            case .automatic, .http3Preferred, .http3PriorKnowledge: ["h2", "http/1.1"]
             case .http1Only: ["http/1.1"]
             case .http2PriorKnowledge: ["h2"]
             }
+        }
+
+        /// Whether the server chooses between HTTP/2 and HTTP/1.1.
+        var negotiates: Bool { self == .automatic || self == .http3Preferred }
+
+        /// Throws if no connection over TCP may be made: because HTTP/3 alone is allowed, or because this build lacks
+        /// what the setting demands.
+        func checkTCP(to route: Route) throws(LoadError) {
+            switch self {
+            case .automatic, .http1Only, .http2PriorKnowledge: return
+            case .http3Preferred where Self.hasHTTP3: return
+            case .http3PriorKnowledge where Self.hasHTTP3:
+                let detail = route.origin.isSecure ? "this request cannot use HTTP/3" : "HTTP/3 needs https"
+                throw LoadError(.notHTTP3, phase: .preparing, party: .local, detail: detail)
+            case .http3Preferred, .http3PriorKnowledge:
+                throw LoadError(
+                    .notHTTP3, phase: .preparing, party: .local,
+                    detail: "this program was built without the trait HTTP3")
+            }
+        }
+
+        /// Whether this build supports HTTP/3.
+        package static var hasHTTP3: Bool {
+            #if HTTP3
+            true
+            #else
+            false
+            #endif
         }
     }
 }

@@ -289,4 +289,6 @@ package enum WireTapEvent: Sendable {
     /// A response that breaks a rule and is read all the same.
     case tolerated(WireViolation, connection: Int)
     case closed(connection: Int)
+    /// A load that might have used HTTP/3 uses TCP, for this reason.
+    case tookTCP(String)
 }

@@ -57,7 +57,12 @@ struct NetworkAccess: Sendable {
     /// Returns why an idle connection may not be used now. Whether there is a network is not checked: the connection
     /// may survive a short outage, and most requests reuse one.
     func refusal(of transport: any Transport, _ monitor: @autoclosure () -> NetworkMonitor) -> LoadError? {
-        guard !allowsAll, transport.remoteAddress?.isThisMachine != true else { return nil }
+        refusal(to: transport.remoteAddress, monitor())
+    }
+
+    func refusal(to peer: @autoclosure () -> SocketAddress?, _ monitor: @autoclosure () -> NetworkMonitor) -> LoadError?
+    {
+        guard !allowsAll, peer()?.isThisMachine != true else { return nil }
         var access = self
         access.pathNote = nil
         return access.refusal(of: monitor().current)

@@ -138,6 +138,18 @@ package final class QUICTLS: TLSCallbackState {
         return agreed
     }
 
+    /// Returns what a finished handshake has shown of the server. Throws as ``negotiated()`` does.
+    package func facts() throws(IOFailure) -> QUICPeerFacts {
+        let agreed = try negotiated()
+        let chain = PEM.der(stack: SSL_get_peer_cert_chain(ssl))
+        var configuration: TLSConfiguration?
+        if case .client(let context, _, _, _) = side { configuration = context.configuration }
+        return QUICPeerFacts(
+            negotiated: agreed, digest: SSL_get0_peer_certificate(ssl).map { Digest.hex(PEM.der($0)) },
+            endPointBinding: chain.first.flatMap { TLSTransport.endPointBinding(of: $0) }, isIdentified: isIdentified,
+            isProven: configuration?.verification == .full, settingsNumber: configuration?.number)
+    }
+
     /// Returns why the handshake failed. Called in the thread of the call that has failed, before another call.
     /// - Parameter alert: the alert that the peer sent or was sent, if any (RFC 8446 §6).
     package func failure(alert: UInt8?) -> IOFailure {
@@ -155,6 +167,21 @@ package final class QUICTLS: TLSCallbackState {
     private var name: TLSPeerName? {
         if case .client(_, let peer, _, _) = side { peer.name } else { nil }
     }
+}
+
+/// What a handshake has shown of the server. It does not change any more: QUIC has no later authentication.
+package struct QUICPeerFacts: Sendable {
+    package let negotiated: TLSNegotiated
+    /// SHA-256 of the server's certificate in hexadecimal digits.
+    package let digest: String?
+    /// The channel binding `tls-server-end-point` (RFC 5929 §4.1); `nil` for a resumed session.
+    package let endPointBinding: [UInt8]?
+    /// Whether a client certificate was presented.
+    package let isIdentified: Bool
+    /// Whether the certificate was verified.
+    package let isProven: Bool
+    /// `TLSConfiguration.number` of a client.
+    package let settingsNumber: Int?
 }
 
 #endif

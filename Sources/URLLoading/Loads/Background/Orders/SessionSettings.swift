@@ -178,7 +178,10 @@ extension ConnectionSettings {
         configuration.connections.idleLifetime = idleLifetime
         configuration.connections.http2PingInterval = pingInterval
         configuration.connections.http2PingTimeout = pingTimeout
-        for known in [Configuration.HTTPVersions.automatic, .http1Only, .http2PriorKnowledge]
+        for known in [
+            Configuration.HTTPVersions.automatic, .http1Only, .http2PriorKnowledge, .http3Preferred,
+            .http3PriorKnowledge,
+        ]
         where "\(known)" == versions {
             configuration.connections.httpVersions = known
         }

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// One HTTP/3 connection: its codecs, a socket for datagrams, and the streams that share them. Packets are due by the
+// clock as well as by what loads do, so a task of the connection's own, its driver, reads, writes and keeps time
+// (`HTTP3Connection+Driving`). Its state is an `HTTP3State`, under a lock that is never held during a system call.
+
+#if HTTP3
+
+import Synchronization
+import URLLoadingIO
+import URLLoadingWire
+
+final class HTTP3Connection: Sendable {
+    let socket: DatagramSocket
+    let route: Route
+    let identifier: Int
+    let tap: (@Sendable (WireTapEvent) -> Void)?
+    let clock: LoopClock
+    let expectContinueTimeout: Duration
+    let state: Lock<HTTP3State>
+    let places = HTTP2StreamSlots()
+    /// Notifies the pool that the connection has been retired, or has additional stream slots.
+    private let onChange: @Sendable (HTTP3Connection, Int) -> Void
+
+    /// Creates a connection. Nothing is sent before `run`.
+    /// - Parameter opener: woken at the end of the handshake.
+    init(
+        _ socket: DatagramSocket, _ tls: QUICTLS, _ route: Route, _ configuration: Configuration, opener: PollSlot,
+        handshakeTimeout: Int64?, onChange: @escaping @Sendable (HTTP3Connection, Int) -> Void
+    ) throws(WireViolation) {
+        self.socket = socket
+        self.route = route
+        identifier = ConnectionIdentifier.make()
+        tap = configuration.wireTap
+        clock = configuration.clock
+        expectContinueTimeout = configuration.timeouts.expectContinue
+        self.onChange = onChange
+        let endpoint = try HTTP3Endpoint(
+            tls, quic: QUICLimits(configuration.limits, handshakeTimeout: handshakeTimeout),
+            http: HTTP3Limits(configuration.limits), now: Poller.now())
+        state = Lock(
+            HTTP3State(
+                endpoint, tls, places, opener: opener,
+                probeInterval: configuration.connections.http2PingInterval.map(LoadHandle.nanoseconds),
+                now: configuration.clock.coarseNow()))
+    }
+
+    // MARK: The server
+
+    /// What the handshake has shown.
+    private final class Shown: Sendable {
+        let facts: ConnectionFacts
+        let peer: QUICPeerFacts
+        init(_ facts: ConnectionFacts, _ peer: QUICPeerFacts) { (self.facts, self.peer) = (facts, peer) }
+    }
+    private let shown = LateReference<Shown>()
+
+    /// Notes the result of the handshake, before another task sees the connection.
+    func opened(_ peer: QUICPeerFacts) {
+        let facts = ConnectionFacts(
+            local: socket.localAddress, remote: socket.peer, peer.negotiated, identifier)
+        _ = shown.storeIfNil(Shown(facts, peer))
+    }
+
+    var facts: ConnectionFacts? { shown.value?.facts }
+    var peer: QUICPeerFacts? { shown.value?.peer }
+
+    var description: String {
+        let name = TLSPeerName(route.origin.host)
+        return "tls1.3(\(name)) over quic(\(socket.peer)), h3"
+    }
+
+    // MARK: Stream slots
+
+    /// Whether the connection takes no more streams.
+    var isRetired: Bool { places.isRetired }
+    var streamCount: Int { places.count }
+    /// The time at which the last stream ended, by the coarse clock.
+    var idleSince: Int64 { state.withLock { $0.lastEnd } }
+
+    /// Stops accepting streams.
+    func retire() {
+        places.retire()
+        report()
+    }
+
+    /// Reports new slots, or the end of all slots, to the pool. Called outside of the lock.
+    func report() {
+        guard let added = places.takeReport() else { return }
+        onChange(self, added)
+    }
+
+    // MARK: Streams
+
+    /// Begins a stream in a slot that the caller has taken. Returns false if the peer permits no more streams now: the
+    /// caller waits, and tries again.
+    func begin(_ request: HTTP2Request, _ stream: HTTP3Stream, hasBody: Bool) throws(LoadError) -> Bool {
+        let hasBegun: Bool
+        do throws(WireViolation) {
+            hasBegun = try state.withLock { (state) throws(WireViolation) in
+                try state.begin(request, stream, hasBody: hasBody)
+            }
+        } catch {
+            if error.code == .http3NoStream { retire() }
+            throw LoadError(error, .sending)
+        }
+        guard hasBegun else { return false }
+        places.countStream()
+        send()
+        return true
+    }
+
+    /// Takes what has arrived for a stream since the last call.
+    func take(_ stream: HTTP3Stream, used: Int) -> HTTP2Inbox {
+        let (inbox, mustSend) = state.withLock { $0.take(stream, used: used) }
+        if mustSend { send() }
+        return inbox
+    }
+
+    /// Waits for an event of a stream, or until the load must act: it was stopped or suspended, or `deadline` has
+    /// passed.
+    /// - Parameters:
+    ///   - countsIdle: whether the wait is for the peer, and limited by the idle timeout.
+    ///   - endsOnWake: whether the wait ends whenever the load's slot is woken.
+    func wait(
+        for stream: HTTP3Stream, _ control: LoadHandle, until deadline: Int64 = .max, countsIdle: Bool = true,
+        endsOnWake: Bool = false
+    ) async {
+        let start = countsIdle ? clock.coarseNow() : nil
+        while !state.withLock({ $0.beginWait(stream) }) {
+            await Poller.shared.park(stream.slot, .read, control, idleSince: start)
+            let isOver =
+                control.stopReason != nil || control.isSuspended || (deadline != .max && clock.now() >= deadline)
+            if state.withLock({ $0.endWait(stream) }) || isOver || endsOnWake { return }
+        }
+    }
+
+    /// Appends to a request's body.
+    func send(_ bytes: UnsafeRawBufferPointer, on stream: HTTP3Stream) {
+        state.withLock { $0.send(bytes, on: stream) }
+    }
+
+    func room(on stream: HTTP3Stream) -> Int { state.withLock { $0.room(on: stream) } }
+
+    func endSending(on stream: HTTP3Stream, _ trailers: Headers) throws(WireViolation) {
+        try state.withLock { (state) throws(WireViolation) in try state.endSending(on: stream, trailers) }
+    }
+
+    /// Updates the priority of a stream after its load's has changed (RFC 9218).
+    func prioritize(_ stream: HTTP3Stream, urgency: Int) {
+        if state.withLock({ $0.prioritize(stream, urgency: urgency) }) { send() }
+    }
+
+    /// Releases a stream. One that has not ended is reset.
+    func end(_ stream: HTTP3Stream) {
+        let now = clock.coarseNow()
+        if state.withLock({ $0.end(stream, now: now) }) { send() }
+    }
+
+    /// Wakes a stream's task after an event outside of the connection.
+    func wake(_ stream: HTTP3Stream) { state.withLock { $0.noteExternalEvent(stream) }.wake() }
+
+    /// Lets the driver send what is due.
+    func send() { socket.slot.wake() }
+
+    /// Whether the peer has responded to any request.
+    var hasResponded: Bool { state.withLock { $0.hasResponded } }
+
+    // MARK: The end
+
+    /// Fails the connection. The driver tells the peer, and closes the socket.
+    func fail(_ why: HTTP2Failure) {
+        for slot in state.withLock({ $0.fail(why) }) { slot.wake() }
+        send()
+        report()
+    }
+
+    func close() { fail(.closed) }
+}
+
+extension HTTP3Limits {
+    fileprivate init(_ limits: Configuration.Limits) {
+        self.init()
+        headSize = min(max(0, limits.headSize), 1 << 30)
+        fieldCount = max(0, limits.fieldCount)
+        informationalCount = max(0, limits.informationalCount)
+    }
+}
+
+extension QUICLimits {
+    fileprivate init(_ limits: Configuration.Limits, handshakeTimeout: Int64?) {
+        self.init()
+        largestStreamWindow = min(max(Self.leastWindow, limits.http2StreamWindow), 1 << 30)
+        connectionWindow = min(max(Self.leastWindow, limits.http2ConnectionWindow), 1 << 30)
+        streamWindow = min(streamWindow, largestStreamWindow)
+        self.handshakeTimeout = handshakeTimeout
+    }
+    private static let leastWindow = 16 * 1024
+}
+
+#endif

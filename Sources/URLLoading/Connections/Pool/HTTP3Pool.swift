@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The HTTP/3 connections of a session. `SharedState` hands out places on them, as for HTTP/2. A load that may use
+// HTTP/3 asks here before it asks for a connection over TCP:
+//
+//     only HTTP/3      waits for a connection, and fails as it does
+//     otherwise        waits at most 300 ms for a connection to a new place, not at all for one that was slow, and
+//                      takes TCP in place of a failure; the attempt continues, for later loads
+
+#if HTTP3
+
+import Synchronization
+import URLLoadingIO
+import URLLoadingWire
+
+final class HTTP3Pool: Sendable {
+    typealias Sharing = SharedState<HTTP3Connection>
+
+    private struct Guarded: Sendable {
+        var sharing: Sharing
+        var services = AlternativeServiceTable()
+    }
+    private let state: Lock<Guarded>
+    private let connector: Connector
+    private let versions: Configuration.HTTPVersions
+    private let maximumIdle: Int
+
+    /// - Parameter keepsConnections: whether idle connections are kept.
+    init(_ configuration: Configuration, _ connector: Connector, keepsConnections: Bool) {
+        state = Lock(Guarded(sharing: Sharing(perHost: configuration.connections.maximumPerHost)))
+        self.connector = connector
+        versions = configuration.connections.httpVersions
+        maximumIdle = keepsConnections ? configuration.connections.maximumIdle : 0
+    }
+
+    // MARK: Leasing
+
+    /// Returns a place on a connection; nil if the load is to use TCP.
+    func lease(_ route: Route, for request: ConnectionRequest) async throws(LoadError) -> HTTP3Connection? {
+        let isOnly = versions == .http3PriorKnowledge
+        if let obstacle = obstacle(route, request) {
+            guard isOnly else { return isWanted(route) ? takeTCP(obstacle) : nil }
+            throw LoadError(.notHTTP3, phase: .preparing, party: .local, detail: obstacle)
+        }
+        return isOnly ? try await leaseOnly(route, for: request) : try await leaseRaced(route, for: request)
+    }
+
+    /// Returns why a load cannot use HTTP/3; nil if it can.
+    private func obstacle(_ route: Route, _ request: ConnectionRequest) -> String? {
+        if !route.proxyChain.isDirect { return "HTTP/3 is not sent through proxies" }
+        if route.identity != nil { return "the authentication of a connection is not possible over HTTP/3" }
+        if request.client.handshakeDecision != nil { return "a decision about challenges needs a connection over TCP" }
+        if connector.secure.settings.maximumVersion < .tls13 { return "HTTP/3 needs TLS 1.3" }
+        return connector.hasAddresses(route.origin) ? nil : "a Unix socket does not carry HTTP/3"
+    }
+
+    /// Whether the configuration or the server asks for HTTP/3.
+    private func isWanted(_ route: Route) -> Bool {
+        versions == .http3Preferred || state.withLock { $0.services.knows(route.origin) }
+    }
+
+    private func takeTCP(_ reason: String) -> HTTP3Connection? {
+        connector.configuration.wireTap?(.tookTCP(reason))
+        return nil
+    }
+
+    private func leaseOnly(_ route: Route, for request: ConnectionRequest) async throws(LoadError) -> HTTP3Connection {
+        var waiter: Sharing.Waiter?
+        while true {
+            let (lease, woken) = state.withLock { Self.lease(route, request, after: waiter, &$0.sharing) }
+            wake(woken)
+            waiter = nil
+            switch lease {
+            case .use(let connection):
+                if !connection.isRetired { return connection }
+                leave(connection)
+            case .alone: throw LoadError(.notHTTP3, phase: .connecting, party: .remote)
+            case .connect: return try await open(route, for: request)
+            case .wait(let new):
+                try await request.handle.turn(in: new.slot) {
+                    state.withLock { _ in new.isCalled } ? () : nil
+                } abandon: {
+                    wake(state.withLock { $0.sharing.abandon(new, route) })
+                }
+                waiter = new
+            }
+        }
+    }
+
+    /// Makes a connection for the load that waits for it.
+    private func open(_ route: Route, for request: ConnectionRequest) async throws(LoadError) -> HTTP3Connection {
+        let opening = opening(route, nil, request.access, handshakeTimeout: nil)
+        do throws(LoadError) {
+            let connection = try await request.handle.connecting { () throws(LoadError) in
+                try await opening.run(request.handle, request.record)
+            }
+            share(connection, takesPlace: true)
+            return connection
+        } catch {
+            let isOwnFault = request.handle.stopReason == nil
+            wake(state.withLock { $0.sharing.failedToConnect(route, isOwnFault: isOwnFault) })
+            throw error
+        }
+    }
+
+    private enum Step {
+        case use(HTTP3Connection)
+        case connect(AlternativeServiceTable.Target)
+        case wait(Sharing.Waiter)
+        /// The reason is `nil` where HTTP/3 was not asked for.
+        case takeTCP(String?)
+    }
+
+    private func leaseRaced(_ route: Route, for request: ConnectionRequest) async throws(LoadError) -> HTTP3Connection?
+    {
+        var waiter: Sharing.Waiter?
+        let start = Poller.now()
+        let limit = start + Self.patience
+        while true {
+            let (step, woken) = state.withLock { next(route, request, after: waiter, limit, &$0) }
+            wake(woken)
+            let hasWaited = waiter != nil
+            waiter = nil
+            switch step {
+            case .takeTCP(let reason): return reason.flatMap { takeTCP($0) }
+            case .use(let connection):
+                guard !connection.isRetired else {
+                    leave(connection)
+                    continue
+                }
+                if hasWaited, let record = request.record {
+                    for stage in [TransactionRecord.Stage.connectStart, .secureStart] { record.mark(stage, at: start) }
+                    for stage in [TransactionRecord.Stage.secureEnd, .connectEnd] { record.mark(stage) }
+                }
+                return connection
+            case .connect(let target): begin(route, target, request.access)
+            case .wait(let new):
+                Poller.shared.schedule(new.slot, at: limit)
+                let isCalled = try await request.handle.turn(in: new.slot) { () -> Bool? in
+                    if state.withLock({ _ in new.isCalled }) { return true }
+                    return Poller.now() >= limit ? false : nil
+                } abandon: {
+                    wake(state.withLock { $0.sharing.abandon(new, route) })
+                }
+                guard isCalled else {
+                    wake(
+                        state.withLock { state in
+                            state.services.isSlow(route.origin)
+                            return state.sharing.abandon(new, route)
+                        })
+                    return takeTCP("no connection within 300 ms")
+                }
+                waiter = new
+            }
+        }
+    }
+    /// The longest that a load waits before it takes TCP, in nanoseconds.
+    private static let patience: Int64 = 300_000_000
+
+    private func next(
+        _ route: Route, _ request: ConnectionRequest, after waiter: Sharing.Waiter?, _ limit: Int64,
+        _ state: inout sending Guarded
+    ) -> (Step, [Sharing.Waiter]) {
+        let now = Poller.now()
+        let isPreferred = versions == .http3Preferred
+        guard let target = state.services.target(for: route.origin, isPreferred: isPreferred, now: now) else {
+            // A turn that is not used goes to the next load.
+            let isWanted = isPreferred || state.services.knows(route.origin)
+            return (
+                .takeTCP(isWanted ? "the last attempt failed" : nil),
+                waiter == nil ? [] : state.sharing.next(route)
+            )
+        }
+        let (lease, woken) = Self.lease(route, request, after: waiter, &state.sharing)
+        switch lease {
+        case .use(let connection): return (.use(connection), woken)
+        case .connect: return (.connect(target), woken)
+        case .wait(let new) where target.isSlow || now >= limit:
+            Poller.shared.returnSlot(new.slot)
+            return (.takeTCP("there is no connection yet"), woken + state.sharing.abandon(new, route))
+        case .wait(let new): return (.wait(new), woken)
+        case .alone: return (.takeTCP(nil), woken)
+        }
+    }
+
+    /// Begins to make a connection, for every load that waits for one.
+    private func begin(_ route: Route, _ target: AlternativeServiceTable.Target, _ access: NetworkAccess) {
+        let opening = opening(route, target.service, access, handshakeTimeout: Self.handshakeTimeout)
+        _ = Task.here {
+            do throws(LoadError) {
+                let connection = try await opening.run(StopToken(), nil)
+                self.state.withLock { $0.services.succeeded(route.origin) }
+                self.share(connection, takesPlace: false)
+            } catch {
+                self.wake(
+                    self.state.withLock { state in
+                        state.services.failed(route.origin, now: Poller.now())
+                        return state.sharing.failedToConnect(route, isOwnFault: false)
+                    })
+            }
+        }
+    }
+    private static let handshakeTimeout: Int64 = 10_000_000_000
+
+    private func opening(
+        _ route: Route, _ service: AlternativeService?, _ access: NetworkAccess, handshakeTimeout: Int64?
+    ) -> HTTP3Opening {
+        HTTP3Opening(
+            connector: connector, route: route, service: service, access: access, handshakeTimeout: handshakeTimeout
+        ) { [weak self] connection, count in self?.changed(connection, grownBy: count) }
+    }
+
+    private static func lease(
+        _ route: Route, _ request: ConnectionRequest, after waiter: Sharing.Waiter?, _ sharing: inout Sharing
+    ) -> (Sharing.Lease, [Sharing.Waiter]) {
+        let least = request.since ?? .min
+        let lease = sharing.lease(
+            route, after: waiter, suits: { $0.identifier >= least }, enter: { $0.places.take() },
+            makeWaiter: { Sharing.Waiter(slot: Poller.shared.borrowSlot(), priority: Task.currentPriority.rawValue) })
+        if waiter != nil, case .use = lease { return (lease, sharing.connectNext(route)) }
+        return (lease, [])
+    }
+
+    // MARK: Connections
+
+    /// - Parameter takesPlace: whether the caller has a stream on the connection.
+    private func share(_ connection: HTTP3Connection, takesPlace: Bool) {
+        if takesPlace { _ = connection.places.take() }
+        let (isDraining, woken) = state.withLock { state in
+            (state.sharing.isDraining, state.sharing.connected(connection, connection.route))
+        }
+        wake(woken)
+        // The connection may have ended before it was added.
+        if isDraining { connection.close() } else if connection.isRetired { changed(connection, grownBy: 0) }
+    }
+
+    private func changed(_ connection: HTTP3Connection, grownBy count: Int) {
+        guard connection.isRetired else {
+            return wake(state.withLock { $0.sharing.slotIsFree(connection, connection.route, count) })
+        }
+        wake(state.withLock { $0.sharing.remove(connection, connection.route) })
+        // Otherwise the last stream to end closes it.
+        if connection.streamCount == 0 { connection.close() }
+    }
+
+    /// Gives a place back.
+    func leave(_ connection: HTTP3Connection) {
+        // One step under the lock of the pool: a load that takes a place cannot find a connection that is about to be
+        // closed.
+        let (closing, woken) = state.withLock { [maximumIdle] state in
+            let isLast = connection.places.giveBack()
+            let closes = isLast && (connection.isRetired || maximumIdle == 0 || state.sharing.isDraining)
+            guard connection.isRetired || closes else {
+                return (
+                    isLast ? Self.takeSurplus(&state.sharing, maximumIdle) : nil,
+                    state.sharing.slotIsFree(connection, connection.route)
+                )
+            }
+            return (closes ? connection : nil, state.sharing.remove(connection, connection.route))
+        }
+        wake(woken)
+        closing?.close()
+    }
+
+    /// Removes and returns the connection that has been idle for longest, if more than the maximum are.
+    private static func takeSurplus(_ sharing: inout Sharing, _ maximum: Int) -> HTTP3Connection? {
+        guard sharing.connectionCount > maximum else { return nil }
+        let idle = sharing.connections.filter { $0.streamCount == 0 }
+        guard idle.count > maximum, let oldest = idle.min(by: { $0.idleSince < $1.idleSince }) else { return nil }
+        // A connection without streams has no waiters.
+        _ = sharing.remove(oldest, oldest.route)
+        return oldest
+    }
+
+    /// Closes the connection that has been idle for longest. Returns false if none is idle.
+    func closeOldestIdle() -> Bool {
+        guard let oldest = state.withLock({ Self.takeSurplus(&$0.sharing, 0) }) else { return false }
+        oldest.close()
+        return true
+    }
+
+    /// Closes idle connections; the others continue.
+    func closeIdle() {
+        let (old, woken) = state.withLock { $0.sharing.removeAll { $0.streamCount == 0 } }
+        wake(woken)
+        for connection in old { connection.close() }
+    }
+
+    /// Closes idle connections, now and from now on.
+    func drain() {
+        state.withLock { $0.sharing.drain() }
+        closeIdle()
+    }
+
+    private func wake(_ waiters: [Sharing.Waiter]) {
+        for waiter in waiters { waiter.slot.wake() }
+    }
+
+    // MARK: Alternative services
+
+    /// Learns from a response where its origin offers HTTP/3 (RFC 7838).
+    /// - Parameter isProven: whether the server's certificate was verified.
+    func learn(_ head: HTTPHead, from origin: Origin, isProven: @autoclosure () -> Bool) {
+        guard versions != .http1Only, origin.isSecure, head.headers.contains(.altSvc), isProven(),
+            let field = AlternativeServices(head.headers)
+        else { return }
+        state.withLock { $0.services.learn(field, from: origin, now: Poller.now()) }
+    }
+
+    /// Notes that requests of an origin are to use TCP for a time: its server has asked for that.
+    func avoid(_ origin: Origin) { state.withLock { $0.services.failed(origin, now: Poller.now()) } }
+
+    // MARK: Statistics
+
+    var isEmpty: Bool { state.withLock { $0.sharing.isEmpty } }
+    var connections: [HTTP3Connection] { state.withLock { $0.sharing.connections } }
+    var waitingCounts: [(route: Route, count: Int)] { state.withLock { $0.sharing.waitingCounts } }
+}
+
+extension FieldName {
+    fileprivate static let altSvc: FieldName = "Alt-Svc"
+}
+
+#endif

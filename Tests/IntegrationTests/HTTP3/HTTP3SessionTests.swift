@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#if HTTP3
+
+import Foundation
+import Testing
+import URLLoading
+import URLLoadingTestSupport
+import URLLoadingTesting
+import URLLoadingWire
+
+/// Loads of a session from aioquic.
+@Suite(
+    .enabled(if: QUICServer.isHere, "There is no aioquic: script/setup --tests --http3 installs it"),
+    .timeLimit(.minutes(4)))
+struct HTTP3SessionTests {
+    @Test("GETs, one after the other and at once", arguments: [[], ["retry"]])
+    func get(options: [String]) async throws {
+        try await with(options) { session, port in
+            for size in [0, 1, 100_000, 1_000_000] {
+                let task = session.dataTask(from: try url(port, "/\(size)")).resumed()
+                let data = try await task.value
+                #expect(data.elementsEqual((0..<size).lazy.map { UInt8($0 % 251) }))
+                #expect(try await task.response.http?.version == .http3)
+                #expect(try await task.metrics.transactions.last?.protocolName == "h3")
+            }
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for number in 0..<300 {
+                    group.addTask {
+                        let (data, _) = try await session.data(from: try url(port, "/\(1_000 + number)"))
+                        #expect(data.count == 1_000 + number)
+                    }
+                }
+                try await group.waitForAll()
+            }
+        }
+    }
+
+    @Test("A body of known and of unknown length, there and back") func post() async throws {
+        try await with { session, port in
+            let bytes = Data((0..<2_000_000).map { UInt8($0 % 249) })
+            for body in [
+                RequestBody.data(bytes),
+                .stream {
+                    AsyncStream {
+                        $0.yield([UInt8](bytes)); $0.finish()
+                    }
+                },
+            ] {
+                let (data, _) = try await session.data(
+                    for: Request(url: try url(port, "/"), method: .post, body: body))
+                #expect(data == bytes)
+            }
+        }
+    }
+
+    @Test("A certificate that no root vouches for") func trust() async throws {
+        try await QUICServer.with { port, _ in
+            let other = try TestCertificateAuthority(commonName: "Another root")
+            try await withSession(configuration(other.pem)) { session in
+                let error = await #expect(throws: LoadError.self) {
+                    try await session.data(from: try url(port, "/1"))
+                }
+                #expect(error?.reason == .certificateUntrusted && error?.phase == .securing, "\(error as Any)")
+            }
+        }
+    }
+
+    @Test("Cancelled loads leave the connection usable") func cancelled() async throws {
+        try await with { session, port in
+            for round in 0..<100 {
+                let load = Task { try await session.data(from: try url(port, "/200000")) }
+                for _ in 0..<round { await Task.yield() }
+                load.cancel()
+                _ = await load.result
+            }
+            let (data, _) = try await session.data(from: try url(port, "/10"))
+            #expect(data.count == 10)
+        }
+    }
+
+    private func with(
+        _ options: [String] = [], _ use: (Session, UInt16) async throws -> Void
+    ) async throws {
+        try await QUICServer.with(options) { port, roots in
+            try await withSession(configuration(roots)) { try await use($0, port) }
+        }
+    }
+
+    private func configuration(_ roots: [UInt8]) -> Configuration {
+        var configuration = Configuration.ephemeral
+        configuration.tls.trustRoots = .pem(String(decoding: roots, as: UTF8.self))
+        configuration.connections.httpVersions = .http3PriorKnowledge
+        return configuration
+    }
+
+    private func url(_ port: UInt16, _ path: String) throws -> URL {
+        try #require(URL(string: "https://localhost:\(port)\(path)"))
+    }
+}
+
+#endif

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#if HTTP3
+
+import Foundation
+import Glibc
+import Testing
+import URLLoading
+import URLLoadingIO
+import URLLoadingTestSupport
+import URLLoadingTesting
+import URLLoadingWire
+
+/// The choice between HTTP/3 and TCP: a server of HTTP/2 and one of HTTP/3, with one authority.
+@Suite(.timeLimit(.minutes(4)))
+struct HTTP3ChoiceTests {
+    @Test("Where a server has offered HTTP/3, later loads use it; a server that has not is not asked")
+    func offered() async throws {
+        try await withBoth { server, http3, configuration in
+            server.route("/") { _ in .ok("two", headers: ["Alt-Svc": "h3=\":\(http3.port)\"; ma=60"]) }
+            server.route("/plain") { _ in .ok("two") }
+            try await withSession(configuration) { session in
+                try await expect(session, server.url("/plain"), .http2)
+                try await expect(session, server.url("/plain"), .http2)
+                try await expect(session, server.url("/"), .http2)
+                try await untilHTTP3(session, server.url("/"))
+                try await expect(session, server.url("/plain"), .http3)
+            }
+            #expect(http3.connections == 1)
+        }
+    }
+
+    @Test("Where HTTP/3 is preferred, loads use it without an offer") func preferred() async throws {
+        try await withBoth(samePort: true) { server, _, configuration in
+            server.route("/") { _ in .ok("two") }
+            var configuration = configuration
+            configuration.connections.httpVersions = .http3Preferred
+            try await withSession(configuration) { session in
+                try await untilHTTP3(session, server.url("/"))
+                try await expect(session, server.url("/"), .http3)
+            }
+        }
+    }
+
+    @Test(
+        "An offer that lies fails no load: no server, one that does not answer, one with a wrong certificate",
+        arguments: Lie.allCases)
+    func lies(lie: Lie) async throws {
+        try await withBoth { server, http3, configuration in
+            let silent = try Unanswered()
+            let strange = try HTTP3Server()
+            defer { strange.stop() }
+            let port =
+                switch lie {
+                case .noServer: try Unanswered.freePort()
+                case .silence: silent.port
+                case .strangeCertificate: strange.port
+                }
+            server.route("/") { _ in .ok("two", headers: ["Alt-Svc": "h3=\":\(port)\""]) }
+            try await withSession(configuration) { session in
+                for _ in 0..<5 { try await expect(session, server.url("/"), .http2) }
+            }
+            #expect(http3.connections == 0)
+        }
+    }
+    enum Lie: CaseIterable { case noServer, silence, strangeCertificate }
+
+    @Test("A load with a decision about challenges takes TCP, and the trace says so") func decision() async throws {
+        try await withBoth(samePort: true) { server, http3, configuration in
+            server.route("/") { _ in .ok("two") }
+            var configuration = configuration
+            configuration.connections.httpVersions = .http3Preferred
+            let reasons = Watched<[String]>([])
+            configuration.wireTap = { event in
+                if case .tookTCP(let reason) = event { reasons.change { $0.append(reason) } }
+            }
+            try await withSession(configuration) { session in
+                var decisions = Decisions()
+                decisions.challenge = Decision { _ in .performDefaultHandling }
+                let (_, response) = try await session.data(for: Request(url: server.url("/")), decisions: decisions)
+                #expect(response.http?.version == .http2)
+            }
+            #expect(reasons.value.count == 1 && http3.connections == 0)
+        }
+    }
+
+    @Test("Loads that were begun at once share the connection over HTTP/3") func together() async throws {
+        try await withBoth(samePort: true) { server, http3, configuration in
+            server.route("/") { _ in .ok("two") }
+            var configuration = configuration
+            configuration.connections.httpVersions = .http3Preferred
+            try await withSession(configuration) { session in
+                try await withThrowingTaskGroup(of: Void.self) { group in
+                    for _ in 0..<50 {
+                        // On a busy machine the handshake may take longer than loads wait.
+                        group.addTask { _ = try await session.data(from: server.url("/")) }
+                    }
+                    try await group.waitForAll()
+                }
+            }
+            #expect(http3.connections == 1)
+        }
+    }
+
+    /// Loads until a connection over HTTP/3 is made: on a busy machine the handshake takes longer than loads wait.
+    private func untilHTTP3(_ session: Session, _ url: URL) async throws {
+        while try await session.data(from: url).1.http?.version != .http3 { await Task.yield() }
+    }
+
+    private func expect(_ session: Session, _ url: URL, _ version: HTTPVersion) async throws {
+        let (_, response) = try await session.data(from: url)
+        #expect(response.http?.version == version)
+    }
+
+    private func withBoth(
+        samePort: Bool = false, _ use: (HTTP2TestServer, HTTP3Server, Configuration) async throws -> Void
+    ) async throws {
+        let authority = try TestCertificateAuthority(commonName: "Test root")
+        let identity = try authority.issue()
+        var tls = HTTPTestServer.TLS(certificatePEM: identity.certificatePEM, keyPEM: identity.keyPEM)
+        tls.applicationProtocols = ["h2"]
+        try await withHTTP2TestServer(.init(tls: tls)) { server in
+            let port = server.url("/").port.flatMap { UInt16(exactly: $0) } ?? 0
+            let http3 = try HTTP3Server(identity, of: authority, port: samePort ? port : 0)
+            defer { http3.stop() }
+            var configuration = Configuration.ephemeral
+            configuration.tls.trustRoots = .pem(String(decoding: authority.pem, as: UTF8.self))
+            configuration.networks.resolver = RecordingResolver()
+            configuration.connections.http2PingInterval = nil
+            try await use(server, http3, configuration)
+        }
+    }
+}
+
+/// A port of the loopback address whose datagrams are not read.
+private final class Unanswered {
+    let port: UInt16
+    private let descriptor: Int32
+
+    init() throws {
+        descriptor = socket(AF_INET, Int32(SOCK_DGRAM.rawValue), 0)
+        port = try Self.bind(descriptor)
+    }
+
+    deinit { close(descriptor) }
+
+    static func freePort() throws -> UInt16 { try Unanswered().port }
+
+    private static func bind(_ descriptor: Int32) throws -> UInt16 {
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let bound = withUnsafeMutablePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                Glibc.bind(descriptor, $0, length) == 0 && getsockname(descriptor, $0, &length) == 0
+            }
+        }
+        guard bound else { throw IOFailure(.system(errno), .connect) }
+        return UInt16(bigEndian: address.sin_port)
+    }
+}
+
+#endif
