@@ -35,14 +35,16 @@ struct JournaledTerms: Sendable, Equatable {
     var host: String
     var priority: UInt8
     var isDiscretionary: Bool
+    /// Transfers of an identifier with the same affinity belong to one agent while it lives.
+    var affinity: String?
     var standing: TransferStanding
 
     init(
         host: String = "", priority: UInt8 = TransferOrder.usualPriority, isDiscretionary: Bool = false,
-        standing: TransferStanding = .ready
+        affinity: String? = nil, standing: TransferStanding = .ready
     ) {
         (self.host, self.priority, self.isDiscretionary) = (host, priority, isDiscretionary)
-        self.standing = standing
+        (self.affinity, self.standing) = (affinity, standing)
     }
 }
 
@@ -97,17 +99,21 @@ struct JournaledEvent: Sendable, Equatable {
 /// Which transfers an agent claims.
 enum ClaimRequest: Sendable, Equatable {
     /// Transfers that may begin now.
-    /// - hosts, identifiers: those for which the agent has no place.
+    /// - room: the agent's own places for them.
+    /// - after: the identifier whose transfer the agent has claimed last; the next one comes first.
     /// - takesDiscretionary: whether those are meant too that leave their moment to the agent.
-    case ready(atMost: Int, except: Exclusions = Exclusions(), takesDiscretionary: Bool = true)
-    /// Those of an identifier whose challenges wait for the program.
-    case parked(of: String, after: Int64, atMost: Int)
+    case ready(atMost: Int, room: Room = Room(), after: String? = nil, takesDiscretionary: Bool = true)
     /// One, whatever it waits for.
     case one(id: String)
 
-    struct Exclusions: Sendable, Equatable {
-        var hosts: [String] = []
-        var identifiers: [String] = []
+    /// The places that an agent has left.
+    struct Room: Sendable, Equatable {
+        /// For hosts and identifiers of transfers that it works on.
+        var hosts: [String: Int] = [:]
+        var identifiers: [String: Int] = [:]
+        /// For each other host and identifier.
+        var ofHost = Int(Int32.max)
+        var ofIdentifier = Int(Int32.max)
     }
 }
 
@@ -131,6 +137,8 @@ enum JournalSignal: Sendable, Equatable {
     case parked(agent: String, identifier: String)
     /// The journal was not reached for some time.
     case reconnected
+    /// An agent of a later version has changed the journal: this agent cannot use it any more.
+    case outdated
 }
 
 /// One change. The changes of a group are written together or not at all.
@@ -148,12 +156,15 @@ enum JournalChange: Sendable, Equatable {
     case event(TransferClaim)
     /// The program has handled an event: removes the event, its transfer, and the transfer's secrets.
     case acknowledge(sequence: Int64, identifier: String)
+    /// A server has asked for a pause: no transfer of the host begins for some nanoseconds, by any agent that shares
+    /// the journal. One of a single agent records nothing.
+    case pause(host: String, nanoseconds: Int64)
 
     /// The claim under which the change is made; `nil` for changes that need none.
     var claim: TransferClaim? {
         switch self {
         case .order(let claim, _, _), .update(let claim, _, _, _), .event(let claim): claim
-        case .identifier, .leave, .accept, .acknowledge: nil
+        case .identifier, .leave, .accept, .acknowledge, .pause: nil
         }
     }
 }
@@ -203,6 +214,8 @@ protocol Journal: Sendable {
     var signals: AsyncStream<JournalSignal>? { get }
     /// The name of this agent among those that share the journal.
     var agent: String { get }
+    /// Whether so many changes wait to be written that the journal takes no new work.
+    var isFull: Bool { get }
 
     /// Returns the identifiers, in any order.
     func identifiers() async throws(JournalFailure) -> [JournaledIdentifier]
@@ -218,6 +231,9 @@ protocol Journal: Sendable {
     func renew(_ claims: [TransferClaim]) async throws(JournalFailure) -> Set<Int64>
     /// Ends claims of this agent, so that any agent may claim the transfers.
     func release(_ claims: [TransferClaim]) async throws(JournalFailure)
+    /// Makes the transfers of an identifier ready whose challenges wait for its program, for this agent alone while it
+    /// lives.
+    func unpark(_ identifier: String) async throws(JournalFailure)
 
     /// Queues a group of changes. Never blocks.
     /// - Parameters:
@@ -244,6 +260,9 @@ protocol Journal: Sendable {
 }
 
 extension Journal {
+    var isFull: Bool { false }
+    func unpark(_ identifier: String) async throws(JournalFailure) {}
+
     /// Writes a group, and returns when it is on the disk.
     @discardableResult
     func write(_ changes: [JournalChange], mayFail: Bool) async throws(JournalFailure) -> JournalReceipt {

@@ -70,6 +70,7 @@ enum JournalTables {
             try count(&nextNumber, database)
         case .acknowledge(let sequence, let identifier):
             receipt.removed = try remove(sequence, of: identifier, database)
+        case .pause: break
         }
     }
 

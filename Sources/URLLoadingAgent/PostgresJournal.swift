@@ -7,16 +7,12 @@ import URLLoadingIO
 /// The journal as a PostgreSQL database, which the agents of several machines share.
 ///
 /// One task has the connection: it writes the queued groups, many in one transaction, answers what was asked for, and
-/// otherwise waits for notifications. While the database cannot be reached, groups wait, and questions are refused.
+/// otherwise waits for notifications. While the database cannot be reached, groups wait, and questions are refused; so
+/// is new work if the groups that wait are large (``JournalBacklog``).
 final class PostgresJournal: Journal {
-    private struct Group: Sendable {
-        let changes: [JournalChange]
-        let mayFail: Bool
-        let done: @Sendable (Result<JournalReceipt, JournalFailure>) -> Void
-    }
     private typealias Question = @Sendable (Result<PostgresStatements, PostgresFailure>) async -> PostgresFailure?
     private struct State: Sendable {
-        var groups: [Group] = []
+        var backlog = JournalBacklog()
         var questions: [Question] = []
         var connection: PostgresConnection?
         /// Why there is no connection.
@@ -30,7 +26,9 @@ final class PostgresJournal: Journal {
     let agent: String
     private let signal: AsyncStream<JournalSignal>.Continuation
     private let address: String
+    private let schema: PostgresSchema
     private let leaseTime: Int64
+    private let places: Int
     private let log: @Sendable (String) -> Void
     private let state: Lock<State>
     private let slot = Poller.shared.borrowSlot()
@@ -44,11 +42,13 @@ final class PostgresJournal: Journal {
     /// - Parameters:
     ///   - address: a URI or keywords and values, as libpq takes them. It appears in no message.
     ///   - leaseTime: the milliseconds after which a claim ends that is not renewed; the same for all agents.
+    ///   - places: the transfers of a host that may run at once, of all agents together; what the table `host` says of
+    ///     a host counts more.
     ///   - log: receives a line when the database cannot be reached, and when it is reached again.
     /// - Throws: ``JournalFailure/newer(version:)``, ``JournalFailure/failed(_:)``.
     static func open(
         _ address: String, schema: PostgresSchema = .current, leaseTime: Int64 = 60_000,
-        log: @escaping @Sendable (String) -> Void
+        places: Int = SchedulePlan.Limits().host, log: @escaping @Sendable (String) -> Void
     ) async throws(JournalFailure) -> PostgresJournal {
         let connection: PostgresConnection
         let version: Int
@@ -58,16 +58,20 @@ final class PostgresJournal: Journal {
             try await prepare(connection)
         } catch { throw .failed("\(error)") }
         guard version <= schema.versions.count else { throw .newer(version: Int64(version)) }
-        let journal = PostgresJournal(address, connection, leaseTime, log)
+        let journal = PostgresJournal(address, schema, connection, leaseTime, places, log)
+        do throws(PostgresFailure) { try await journal.statements(connection).live() } catch {
+            throw .failed("\(error)")
+        }
         Task { await journal.work() }
         return journal
     }
 
     private init(
-        _ address: String, _ connection: PostgresConnection, _ leaseTime: Int64,
-        _ log: @escaping @Sendable (String) -> Void
+        _ address: String, _ schema: PostgresSchema, _ connection: PostgresConnection, _ leaseTime: Int64,
+        _ places: Int, _ log: @escaping @Sendable (String) -> Void
     ) {
-        (self.address, self.leaseTime, self.log) = (address, leaseTime, log)
+        (self.address, self.schema, self.leaseTime) = (address, schema, leaseTime)
+        (self.places, self.log) = (places, log)
         let (stream, continuation) = AsyncStream.makeStream(
             of: JournalSignal.self, bufferingPolicy: .bufferingNewest(1_000))
         (signals, signal) = (stream, continuation)
@@ -75,6 +79,8 @@ final class PostgresJournal: Journal {
         agent = "\(Self.hostName):\(ProgramEnvironment.process):\(String(chance, radix: 36))"
         state = Lock(State(connection: connection))
     }
+
+    deinit { Poller.shared.returnSlot(slot) }
 
     private static var hostName: String {
         let name = (try? FileReader.text("/proc/sys/kernel/hostname")) ?? ""
@@ -91,6 +97,8 @@ final class PostgresJournal: Journal {
             SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_hashjoin = off;
             SET enable_mergejoin = off; LISTEN urlloading
             """)
+        let found = try await connection.run("SELECT current_setting('transaction_read_only') = 'on'")
+        if found.rows.first?.flag(0) == true { throw PostgresFailure(.disconnected, "the database is read-only") }
     }
 
     // MARK: The task of the connection
@@ -112,21 +120,22 @@ final class PostgresJournal: Journal {
                 guard try await serve(statements(connection)) else { break }
             } catch { disconnected(error) }
         }
+        if let connection = state.withLock({ $0.connection }) { try? await statements(connection).depart() }
         disconnected(PostgresFailure(.disconnected, "the journal is closed"), isExpected: true)
         signal.finish()
         hasEnded.raise()
     }
 
     private func statements(_ connection: PostgresConnection) -> PostgresStatements {
-        PostgresStatements(connection: connection, agent: agent, leaseTime: leaseTime)
+        PostgresStatements(connection: connection, agent: agent, leaseTime: leaseTime, places: places)
     }
 
     /// Does what is queued, or waits for it.
     /// - Returns: false when everything is done and the journal ends.
     private func serve(_ statements: PostgresStatements) async throws(PostgresFailure) -> Bool {
         let (groups, questions, isEnding) = state.withLock { state in
-            defer { (state.groups, state.questions) = ([], []) }
-            return (state.groups, state.questions, state.isEnding)
+            defer { state.questions = [] }
+            return (state.backlog.takeAll(), state.questions, state.isEnding)
         }
         do throws(PostgresFailure) {
             try await commit(groups, statements)
@@ -138,7 +147,7 @@ final class PostgresJournal: Journal {
         var lost: PostgresFailure?
         for question in questions {
             let failure = await question(lost.map { .failure($0) } ?? .success(statements))
-            if let failure, failure.kind == .disconnected { lost = lost ?? failure }
+            if let failure, failure.kind == .disconnected || failure.isReadOnly { lost = lost ?? failure }
         }
         if let lost { throw lost }
         guard groups.isEmpty, questions.isEmpty else { return true }
@@ -171,6 +180,9 @@ final class PostgresJournal: Journal {
         }
         do throws(PostgresFailure) {
             let connection = try await PostgresConnection.open(address)
+            // Another agent may have migrated the tables meanwhile, or an older copy may have been restored.
+            let version = try await schema.migrate(connection)
+            guard version <= schema.versions.count else { return outdated(by: version) }
             try await Self.prepare(connection)
             state.withLock { $0.connection = connection }
         } catch {
@@ -182,58 +194,96 @@ final class PostgresJournal: Journal {
         return true
     }
 
+    /// The tables are of a later version: they are left as they are, and this agent must go.
+    private func outdated(by version: Int) -> Bool {
+        let words = "its tables are of version \(version), later than this agent; they are left as they are"
+        let isNew = state.withLock { state in
+            defer { state.failure = PostgresFailure(.disconnected, words) }
+            return state.failure.detail != words
+        }
+        if isNew {
+            log("the database is reached again, but \(words)")
+            signal.yield(.outdated)
+        }
+        return false
+    }
+
     // MARK: Writing
+
+    var isFull: Bool { state.withLock(\.backlog.isFull) }
 
     func write(
         _ changes: [JournalChange], mayFail: Bool,
         done: @escaping @Sendable (Result<JournalReceipt, JournalFailure>) -> Void
     ) {
-        let connection = state.withLock { state in
-            state.groups.append(Group(changes: changes, mayFail: mayFail, done: done))
-            return state.connection
-        }
+        let group = JournalGroup(changes, mayFail: mayFail, done: done)
+        let (isAdded, connection) = state.withLock { ($0.backlog.add(group), $0.connection) }
+        guard isAdded else { return Self.fail([group], Self.full) }
         connection?.wake()
     }
 
-    /// Writes groups in one transaction; if the server refuses one of them, each in its own.
-    private func commit(_ groups: [Group], _ statements: PostgresStatements) async throws(PostgresFailure) {
+    private static let full =
+        "the database takes no changes, and those that wait fill the agent's memory: no new work is accepted until then"
+
+    /// Reports on a thread of its own, because a caller may hold locks.
+    private static func fail(_ groups: [JournalGroup], _ words: String) {
         guard !groups.isEmpty else { return }
-        var rest = groups[...]
-        do throws(PostgresFailure) {
-            do throws(PostgresFailure) {
-                let results = try await apply(groups, statements)
-                for (group, result) in zip(groups, results) { group.done(result) }
-                return
-            } catch { guard error.kind != .disconnected else { throw error } }
-            while let group = rest.first {
-                do throws(PostgresFailure) {
-                    let result = try await apply([group], statements)[0]
-                    rest.removeFirst()
-                    group.done(result)
-                } catch {
-                    guard error.kind != .disconnected else { throw error }
-                    if group.mayFail {
-                        rest.removeFirst()
-                        group.done(.failure(.failed("\(error)")))
-                    } else {
-                        // The group is written later, and those after it wait: their order counts.
-                        log("the journal cannot be written, which is tried again: \(error)")
-                        try? await Poller.shared.sleep(until: Poller.now() + Self.retryDelay, .never)
-                        break
-                    }
-                }
-            }
-        } catch {
-            // Some may have been written: groups can be repeated. Claims that have ended since are stale.
-            let left = rest
-            state.withLock { $0.groups = left + $0.groups }
-            throw error
-        }
-        let left = rest
-        state.withLock { $0.groups = left + $0.groups }
+        Task { for group in groups { group.done(.failure(.failed(words))) } }
     }
 
-    private func apply(_ groups: [Group], _ statements: PostgresStatements) async throws(PostgresFailure)
+    /// Writes groups in one transaction. What is not written goes back to the front of the queue.
+    private func commit(_ groups: [JournalGroup], _ statements: PostgresStatements) async throws(PostgresFailure) {
+        guard !groups.isEmpty else { return }
+        var left = groups[...]
+        // Some may have been written if the connection was lost: groups can be repeated. Claims that have ended since
+        // are stale.
+        defer { state.withLock { [left] in $0.backlog.putBack(left) } }
+        do throws(PostgresFailure) {
+            let results = try await apply(groups, statements)
+            left = []
+            for (group, result) in zip(groups, results) { group.done(result) }
+        } catch {
+            switch error.kind {
+            case .disconnected, .noLibrary: throw error
+            // The server that may be written to now is another one, or lets later sessions write.
+            case .refused where error.isReadOnly: throw error
+            case .refused where error.isConflict: break
+            case .refused where error.mayPass:
+                // Locked tables, or no room: each group by itself would wait for the same.
+                left = groups.filter { !$0.mayFail }[...]
+                Self.fail(groups.filter(\.mayFail), "\(error)")
+                await pause(for: error, left)
+            case .refused: try await commitApart(&left, statements)
+            }
+        }
+    }
+
+    /// Writes groups one by one: the server has refused one of them.
+    private func commitApart(
+        _ left: inout ArraySlice<JournalGroup>, _ statements: PostgresStatements
+    ) async throws(PostgresFailure) {
+        while let group = left.first {
+            do throws(PostgresFailure) {
+                let result = try await apply([group], statements)[0]
+                left.removeFirst()
+                group.done(result)
+            } catch {
+                guard error.kind == .refused else { throw error }
+                // The order of groups counts: those after one that must be written wait with it.
+                guard group.mayFail else { return await pause(for: error, left) }
+                left.removeFirst()
+                group.done(.failure(.failed("\(error)")))
+            }
+        }
+    }
+
+    private func pause(for error: PostgresFailure, _ left: ArraySlice<JournalGroup>) async {
+        guard !left.isEmpty else { return }
+        log("the journal cannot be written, which is tried again: \(error)")
+        try? await Poller.shared.sleep(until: Poller.now() + Self.retryDelay, .never)
+    }
+
+    private func apply(_ groups: [JournalGroup], _ statements: PostgresStatements) async throws(PostgresFailure)
         -> [Result<JournalReceipt, JournalFailure>]
     {
         let connection = statements.connection
@@ -250,7 +300,7 @@ final class PostgresJournal: Journal {
         }
     }
 
-    private func apply(_ group: Group, _ statements: PostgresStatements) async throws(PostgresFailure)
+    private func apply(_ group: JournalGroup, _ statements: PostgresStatements) async throws(PostgresFailure)
         -> Result<JournalReceipt, JournalFailure>
     {
         // A change that is refused is usually the first of its group, which then has changed nothing: it locks the row
@@ -320,6 +370,10 @@ final class PostgresJournal: Journal {
             return held
         }
         return Set(claims.filter { !held.contains($0) }.map(\.number))
+    }
+
+    func unpark(_ identifier: String) async throws(JournalFailure) {
+        try await ask { statements throws(PostgresFailure) in try await statements.unpark(identifier) }
     }
 
     func release(_ claims: [TransferClaim]) async throws(JournalFailure) {

@@ -7,10 +7,13 @@ import URLLoadingIO
 ///
 /// What changes often is in narrow tables: `claim` with each claim and renewal, `progress` with each step of a
 /// transfer, `counter` with each event. `transfer` has the orders, which hardly change.
+///
+/// Of a host, `places` and `rate` are set by people, as is the row `*` for hosts without values of their own. A host
+/// without a row has the usual limit, and has not asked for a pause.
 struct PostgresSchema: Sendable {
     var versions: [[String]]
 
-    static let current = PostgresSchema(versions: [version1])
+    static let current = PostgresSchema(versions: [version1, version2])
 
     private static let version1 = [
         """
@@ -50,6 +53,35 @@ struct PostgresSchema: Sendable {
         transfer bigint NOT NULL UNIQUE REFERENCES urlloading.transfer ON DELETE CASCADE,
         PRIMARY KEY (identifier, sequence))
         """,
+    ]
+
+    private static let version2 = [
+        """
+        CREATE TABLE urlloading.agent (name text PRIMARY KEY, began timestamptz NOT NULL, lease timestamptz NOT NULL,
+        places integer NOT NULL, draining boolean NOT NULL) WITH (fillfactor = 50)
+        """,
+        """
+        CREATE TABLE urlloading.host (name text PRIMARY KEY, places integer CHECK (places >= 0),
+        rate double precision CHECK (rate > 0), paused timestamptz, next timestamptz)
+        """,
+        """
+        CREATE TABLE urlloading.affinity (identifier text NOT NULL, name text NOT NULL, agent text NOT NULL,
+        PRIMARY KEY (identifier, name))
+        """,
+        """
+        CREATE TABLE urlloading.command (number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+        transfer bigint NOT NULL REFERENCES urlloading.transfer ON DELETE CASCADE, verb text NOT NULL,
+        argument bytea NOT NULL)
+        """,
+        "CREATE INDEX command_of_transfer ON urlloading.command (transfer, number)",
+        "ALTER TABLE urlloading.claim ADD affinity text, ADD reserved text",
+        "DROP INDEX urlloading.claim_ready",
+        """
+        CREATE INDEX claim_ready ON urlloading.claim (identifier, host, priority DESC, number)
+        WHERE ready AND agent IS NULL
+        """,
+        "CREATE INDEX claim_of_host ON urlloading.claim (host) WHERE agent IS NOT NULL",
+        "CREATE INDEX claim_of_affinity ON urlloading.claim (identifier, affinity) WHERE affinity IS NOT NULL",
     ]
 
     /// A number of this package's, so that agents migrate one after the other.

@@ -69,7 +69,8 @@ struct Transfer: Sendable {
             claim: claim, id: id, identifier: identifier, order: TransferCoding.encode(order),
             state: TransferCoding.encode(state), progress: TransferCoding.encode(progress), secrets: secrets,
             terms: JournaledTerms(
-                host: host, priority: order.priority, isDiscretionary: order.isDiscretionary, standing: standing))
+                host: host, priority: order.priority, isDiscretionary: order.isDiscretionary, affinity: order.affinity,
+                standing: standing))
     }
 
     /// Which agent has to do with the transfer next.

@@ -371,10 +371,13 @@ extension TransferService {
         reply(.page(.init(records: records, next: last == rows.last?.claim.number ?? number ? nil : last)))
     }
 
+    private static let full = "the agent's journal takes no changes at the moment; try again later"
+
     private func carryOut(
         _ command: AgentMessage.Command, _ name: String, _ reply: @escaping @Sendable (AgentMessage) -> Void
     ) {
         let id = command.transfer
+        guard !journal.isFull else { return reply(Self.refusal(.journal, Self.full)) }
         guard let transfer = transfers[id] else {
             guard submissions[id] == nil else {
                 return whenSettled(id) { service in service.carryOut(command, name, reply) }

@@ -168,7 +168,7 @@ extension TransferService {
             _ = transfer.state.receive(.progress)
         }
         transfers[id] = transfer
-        if mustSave { save(id) }
+        if mustSave { record(id) }
         guard let channel = owners[transfer.identifier]?.client?.channel, !channel.isBusy || !response.isEmpty else {
             return
         }
@@ -205,6 +205,8 @@ extension TransferService {
                 BlockingThreads.files.run { for data in tokens { (try? ResumeToken(data))?.discard() } }
             }
         case .delayed(let status, let seconds):
+            // What one agent is told holds for all.
+            if isShared { save([TransferRetryPlan.pause(of: transfer.host, retryAfter: seconds)]) }
             let plan = TransferRetryPlan.after(status: status, retryAfter: seconds, facts(transfer, mayRepeat: true))
             carryOut(plan ?? .finish(.unacceptableStatus, detail: "status \(status)"), id)
         case .failed(let error, let mayRepeat):

@@ -31,6 +31,7 @@ extension TransferService {
             // This agent has asked its own program already.
             if agent != journal.agent { await claimParked(name) }
         case .reconnected: await renew()
+        case .outdated: alarm.handOver()
         }
     }
 
@@ -42,6 +43,23 @@ extension TransferService {
         }
         for name in owners.keys { sendEvents(name) }
         claimMore()
+    }
+
+    // MARK: Recording
+
+    /// Records how far a running transfer is. One such change of a transfer waits to be written at a time, so that a
+    /// database that is away costs no memory.
+    func record(_ id: String) {
+        guard isShared else { return save(id) }
+        guard let transfer = transfers[id] else { return }
+        guard recordings[id] == nil else { return recordings[id] = .again }
+        recordings[id] = .once
+        save([transfer.update]) { Task { await self.recorded(id) } }
+    }
+
+    private func recorded(_ id: String) {
+        let recording = recordings.removeValue(forKey: id)
+        if recording == .again, transfers[id]?.state.phase == .running { record(id) }
     }
 
     // MARK: Claims
@@ -62,11 +80,11 @@ extension TransferService {
             let room = limits.agent - transfers.count
             guard room > 0 else { break }
             let request = ClaimRequest.ready(
-                atMost: min(room, limits.host), except: exclusions,
-                takesDiscretionary: machine().allowsDiscretionary)
+                atMost: room, room: places, after: lastClaim, takesDiscretionary: machine().allowsDiscretionary)
             guard let claimed = try? await journal.claim(request) else { break }
             nextClaim = claimed.next.map { Poller.now() + $0 }
-            if !claimed.transfers.isEmpty {
+            if let last = claimed.transfers.last {
+                lastClaim = last.identifier
                 await take(claimed.transfers)
                 scheduleNow()
             } else if claiming == .repeating {
@@ -79,17 +97,14 @@ extension TransferService {
         if let nextClaim { alarm.advance(to: nextClaim - Poller.now()) }
     }
 
-    /// The hosts and identifiers for which the agent has no place.
-    private var exclusions: ClaimRequest.Exclusions {
-        var hosts: [String: Int] = [:]
-        var identifiers: [String: Int] = [:]
+    /// The places that are left of the limits of this agent.
+    private var places: ClaimRequest.Room {
+        var room = ClaimRequest.Room(ofHost: limits.host, ofIdentifier: limits.identifier)
         for transfer in transfers where !transfer.state.isOver {
-            hosts[transfer.host, default: 0] += 1
-            identifiers[transfer.identifier, default: 0] += 1
+            room.hosts[transfer.host, default: limits.host] -= 1
+            room.identifiers[transfer.identifier, default: limits.identifier] -= 1
         }
-        return ClaimRequest.Exclusions(
-            hosts: hosts.filter { $0.value >= limits.host }.keys.sorted(),
-            identifiers: identifiers.filter { $0.value >= limits.identifier }.keys.sorted())
+        return room
     }
 
     /// Begins to work on claimed transfers.
@@ -110,11 +125,15 @@ extension TransferService {
         }
     }
 
-    /// Holds a transfer that may begin: what it has waited for has come.
+    /// Holds a transfer that may begin: the time or the program that it has waited for has come.
     private func hold(_ row: JournaledTransfer) {
         add(row)
-        guard var transfer = transfers[row.id], transfer.state.wait != nil else { return }
-        _ = transfer.state.receive(.wake)
+        guard var transfer = transfers[row.id] else { return }
+        switch transfer.state.phase {
+        case .waiting: _ = transfer.state.receive(.wake)
+        case .parked: _ = transfer.state.receive(.answered)
+        case .queued, .running, .placing, .finished, .delivered: return
+        }
         transfers[row.id] = transfer
     }
 
@@ -126,22 +145,11 @@ extension TransferService {
         refresh(found)
     }
 
-    /// Claims the transfers of an identifier whose challenges wait for its program, which is connected to this agent.
+    /// Claims the transfers of an identifier whose challenges wait for its program, if that is connected to this agent.
     func claimParked(_ name: String) async {
-        var last: Int64 = 0
-        while let client = owners[name]?.client, client.answers, phase == .serving {
-            let request = ClaimRequest.parked(of: name, after: last, atMost: limits.agent)
-            guard let rows = try? await journal.claim(request).transfers, let end = rows.last else { return }
-            for row in rows where activities[row.id] == nil {
-                add(row)
-                if var transfer = transfers[row.id] {
-                    _ = transfer.state.receive(.answered)
-                    transfers[row.id] = transfer
-                }
-            }
-            last = end.claim.number
-            schedule()
-        }
+        guard owners[name]?.client?.answers == true, phase == .serving else { return }
+        try? await journal.unpark(name)
+        claimMore()
     }
 
     /// Claims a transfer that this agent does not work on, for a command of a program.

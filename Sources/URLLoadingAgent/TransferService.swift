@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// In this folder: the agent of background transfers (31 files: journals, plans, service, one attempt)
+// In this folder: the agent of background transfers (33 files: journals, plans, service, one attempt)
 
 // The agent's state and its actions: one actor, whose changes are queued for the journal in the order in which they are
 // made.
@@ -85,9 +85,18 @@ actor TransferService {
         case repeating
     }
     var claiming = Claiming.none
+    /// The identifier whose transfer was claimed last; the turn continues after it.
+    var lastClaim: String?
     /// The moment of the poller's clock at which transfers of a shared journal may begin that wait until a time.
     var nextClaim: Int64?
     let renewalInterval: Int64
+    enum Recording {
+        case once
+        /// The transfer has got further meanwhile.
+        case again
+    }
+    /// The transfers of a shared journal whose progress waits to be written, by id.
+    var recordings: [String: Recording] = [:]
     /// The boot-time nanoseconds since when the agent has had neither work nor connections; `nil` while it has.
     private(set) var idleSince: Int64?
     let alarm = ServiceAlarm()
@@ -242,7 +251,7 @@ actor TransferService {
         for follower in followers { follower.cancel() }
         let running = activities.values.map(\.task)
         for task in running { task.cancel() }
-        for task in running { await task.value }
+        await wait(for: running)
         for owner in owners.values {
             owner.client?.channel.close()
             owner.session?.invalidateAndCancel()
@@ -250,6 +259,24 @@ actor TransferService {
         if isShared { try? await journal.release(transfers.filter { !$0.isAnnounced }.map(\.claim)) }
         let journal = journal
         _ = await BlockingThreads.files.call(.never) { journal.finish() }
+    }
+
+    /// The nanoseconds for which an agent that stops waits for a shared journal that cannot be reached.
+    private static let patience: Int64 = 20_000_000_000
+
+    /// Waits until attempts have stopped.
+    private func wait(for running: [Task<Void, Never>]) async {
+        guard isShared else {
+            for task in running { await task.value }
+            return
+        }
+        let deadline = Poller.now() + Self.patience
+        while !activities.isEmpty, Poller.now() < deadline {
+            try? await Poller.shared.sleep(until: Poller.now() + 10_000_000, .never)
+        }
+        if !activities.isEmpty {
+            log("the journal cannot be written: \(activities.count) transfers are left as they are")
+        }
     }
 
     // MARK: Idleness

@@ -31,6 +31,12 @@ package struct PostgresFailure: Error, Sendable, Equatable, CustomStringConverti
         self.detail = detail.split(whereSeparator: \.isNewline).first.map(String.init) ?? ""
     }
 
+    /// Whether another transaction was in the way, which has gone on: a deadlock, a conflict of serialisation.
+    package var isConflict: Bool { code.hasPrefix("40") }
+
+    /// Whether the session may not write: the server is a copy, or was made read-only.
+    package var isReadOnly: Bool { code == "25006" }
+
     /// Whether the statement may succeed if it is repeated: a deadlock, a conflict of serialisation, a server that is
     /// starting or stopping, or that has no room.
     package var mayPass: Bool {
