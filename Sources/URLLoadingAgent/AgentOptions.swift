@@ -13,6 +13,8 @@ struct AgentOptions: Sendable, Equatable {
     var journal: JournalAddress?
     /// The seconds of idleness after which the agent exits; `nil` for never.
     var idle: Double? = 60
+    /// Whether to ask the agent that listens to take no more work, and to wait until it has exited.
+    var drains = false
     var wantsHelp = false
 
     static let help = """
@@ -26,6 +28,8 @@ struct AgentOptions: Sendable, Equatable {
                             postgresql://host/name. One with a password is taken from $URLLOADING_JOURNAL only
           --idle SECONDS    exit after this time without work; 60 by default
           --foreground      do not exit when idle
+          --drain           ask the agent at the socket, or in the folder, to take no more work: it stops what can be
+                            continued later, ends the rest, and exits; returns 0 then, and 69 if there is no agent
 
         """
 
@@ -37,6 +41,7 @@ struct AgentOptions: Sendable, Equatable {
             switch word {
             case "--help", "-h": options.wantsHelp = true
             case "--foreground": options.idle = nil
+            case "--drain": options.drains = true
             case "--socket", "--folder":
                 guard let path = rest.popFirst(), path.hasPrefix("/") else {
                     return .failure(.init(words: "\(word) needs an absolute path"))

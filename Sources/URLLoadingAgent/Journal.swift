@@ -135,10 +135,25 @@ enum JournalSignal: Sendable, Equatable {
     case event(identifier: String)
     /// A challenge waits for a program, which is not connected to the agent that says so, or has not answered.
     case parked(agent: String, identifier: String)
+    /// Programs have commands for transfers of an agent.
+    case command(agent: String)
     /// The journal was not reached for some time.
     case reconnected
     /// An agent of a later version has changed the journal: this agent cannot use it any more.
     case outdated
+}
+
+/// A command of a program for a transfer, which waits for the agent that has claimed it, or will.
+struct JournaledCommand: Sendable, Equatable {
+    var number: Int64
+    /// The id of the transfer.
+    var transfer: String
+    var verb: String
+    var argument: [UInt8]
+
+    init(number: Int64, transfer: String, verb: String, argument: [UInt8]) {
+        (self.number, self.transfer, self.verb, self.argument) = (number, transfer, verb, argument)
+    }
 }
 
 /// One change. The changes of a group are written together or not at all.
@@ -159,12 +174,16 @@ enum JournalChange: Sendable, Equatable {
     /// A server has asked for a pause: no transfer of the host begins for some nanoseconds, by any agent that shares
     /// the journal. One of a single agent records nothing.
     case pause(host: String, nanoseconds: Int64)
+    /// A command of a program for a transfer that another agent works on.
+    case command(transfer: String, verb: String, argument: [UInt8])
+    /// A command has taken effect.
+    case carriedOut(command: Int64)
 
     /// The claim under which the change is made; `nil` for changes that need none.
     var claim: TransferClaim? {
         switch self {
         case .order(let claim, _, _), .update(let claim, _, _, _), .event(let claim): claim
-        case .identifier, .leave, .accept, .acknowledge, .pause: nil
+        case .identifier, .leave, .accept, .acknowledge, .pause, .command, .carriedOut: nil
         }
     }
 }
@@ -231,6 +250,12 @@ protocol Journal: Sendable {
     func renew(_ claims: [TransferClaim]) async throws(JournalFailure) -> Set<Int64>
     /// Ends claims of this agent, so that any agent may claim the transfers.
     func release(_ claims: [TransferClaim]) async throws(JournalFailure)
+    /// Returns the commands for transfers that this agent has claimed, in the order in which they were given.
+    func commands() async throws(JournalFailure) -> [JournaledCommand]
+    /// Lets other agents carry out the transfers of this agent's affinities: it takes no more work.
+    func drain() async throws(JournalFailure)
+    /// Returns what the agents do that share the journal; `nil` for a journal of one agent.
+    func fleet() async throws(JournalFailure) -> FleetReport?
     /// Makes the transfers of an identifier ready whose challenges wait for its program, for this agent alone while it
     /// lives.
     func unpark(_ identifier: String) async throws(JournalFailure)
@@ -262,6 +287,9 @@ protocol Journal: Sendable {
 extension Journal {
     var isFull: Bool { false }
     func unpark(_ identifier: String) async throws(JournalFailure) {}
+    func commands() async throws(JournalFailure) -> [JournaledCommand] { [] }
+    func drain() async throws(JournalFailure) {}
+    func fleet() async throws(JournalFailure) -> FleetReport? { nil }
 
     /// Writes a group, and returns when it is on the disk.
     @discardableResult

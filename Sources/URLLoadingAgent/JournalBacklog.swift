@@ -65,7 +65,8 @@ extension JournalChange {
             transfer.order.count + transfer.state.count + transfer.progress.count + (transfer.secrets?.count ?? 0)
         case .order(_, let order, _): order.count
         case .update(_, let state, let progress, _): state.count + progress.count
-        case .leave, .event, .acknowledge, .pause: 0
+        case .command(_, _, let argument): argument.count
+        case .leave, .event, .acknowledge, .pause, .carriedOut: 0
         }
     }
 }

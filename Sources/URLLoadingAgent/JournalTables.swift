@@ -70,7 +70,8 @@ enum JournalTables {
             try count(&nextNumber, database)
         case .acknowledge(let sequence, let identifier):
             receipt.removed = try remove(sequence, of: identifier, database)
-        case .pause: break
+        // Of agents that share a journal.
+        case .pause, .command, .carriedOut: break
         }
     }
 

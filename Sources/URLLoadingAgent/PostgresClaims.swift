@@ -28,6 +28,13 @@ extension PostgresStatements {
             """, [.text(agent), .init(SchedulePlan.Limits().agent)])
     }
 
+    /// Records that the agent takes no more work.
+    func drain() async throws(PostgresFailure) {
+        try await connection.run(
+            "drain", "UPDATE urlloading.agent SET draining = true WHERE name = $1", [.text(agent)])
+        try await tell("work")
+    }
+
     /// Removes the agent, and with it its right to the transfers of its affinities.
     func depart() async throws(PostgresFailure) {
         try await connection.run("depart", "DELETE FROM urlloading.agent WHERE name = $1", [.text(agent)])
@@ -211,6 +218,9 @@ extension PostgresStatements {
         }
     }
 
+    /// Whether an agent `a` lives, and takes work.
+    private static let serves = "a.lease > statement_timestamp() AND NOT a.draining"
+
     /// Claims the most urgent transfers of each identifier in turn, as many as there are places. The hosts are locked.
     ///
     /// A host with a rate has a moment `next` from which on a transfer may begin; each that begins moves it on. What
@@ -240,13 +250,13 @@ extension PostgresStatements {
             candidate AS (SELECT w.number, w.affinity, l.identifier, l.host, l.turn, l.of_identifier,
             row_number() OVER (PARTITION BY l.identifier ORDER BY w.priority DESC, w.number) AS round
             FROM lane AS l JOIN room USING (host) CROSS JOIN LATERAL (
-            SELECT c.number, c.priority, c.affinity FROM urlloading.claim AS c
-            WHERE c.ready AND c.agent IS NULL AND c.identifier = l.identifier AND c.host = l.host
+            SELECT c.number, c.priority, CASE WHEN c.reserved = $1 THEN NULL ELSE c.affinity END AS affinity
+            FROM urlloading.claim AS c WHERE c.ready AND c.agent IS NULL AND c.identifier = l.identifier AND c.host = l.host
             AND (NOT c.discretionary OR $7) AND (c.reserved IS NULL OR c.reserved = $1 OR NOT EXISTS (
-            SELECT FROM urlloading.agent AS a WHERE a.name = c.reserved AND a.lease > statement_timestamp()))
-            AND (c.affinity IS NULL OR NOT EXISTS (SELECT FROM urlloading.affinity AS f
+            SELECT FROM urlloading.agent AS a WHERE a.name = c.reserved AND \(Self.serves)))
+            AND (c.affinity IS NULL OR c.reserved = $1 OR NOT EXISTS (SELECT FROM urlloading.affinity AS f
             JOIN urlloading.agent AS a ON a.name = f.agent WHERE f.identifier = c.identifier AND f.name = c.affinity
-            AND f.agent <> $1 AND a.lease > statement_timestamp()))
+            AND f.agent <> $1 AND \(Self.serves)))
             ORDER BY c.priority DESC, c.number
             LIMIT greatest(0, least(room.places, $2::integer, l.of_identifier))) AS w),
             chosen AS (SELECT *, row_number() OVER (PARTITION BY host ORDER BY round, turn) AS place
@@ -257,7 +267,7 @@ extension PostgresStatements {
             WHERE affinity IS NOT NULL ORDER BY identifier, affinity
             ON CONFLICT (identifier, name) DO UPDATE SET agent = excluded.agent
             WHERE f.agent = excluded.agent OR NOT EXISTS (SELECT FROM urlloading.agent AS a
-            WHERE a.name = f.agent AND a.lease > statement_timestamp()) RETURNING identifier, name),
+            WHERE a.name = f.agent AND \(Self.serves)) RETURNING identifier, name),
             claim AS (UPDATE urlloading.claim AS c SET agent = $1, lease = clock_timestamp() + \(lease),
             epoch = c.epoch + 1, due = NULL, parked = false, reserved = NULL
             FROM picked WHERE c.number = picked.number AND c.ready AND c.agent IS NULL

@@ -372,6 +372,18 @@ final class PostgresJournal: Journal {
         return Set(claims.filter { !held.contains($0) }.map(\.number))
     }
 
+    func commands() async throws(JournalFailure) -> [JournaledCommand] {
+        try await ask { statements throws(PostgresFailure) in try await statements.commands() }
+    }
+
+    func drain() async throws(JournalFailure) {
+        try await ask { statements throws(PostgresFailure) in try await statements.drain() }
+    }
+
+    func fleet() async throws(JournalFailure) -> FleetReport? {
+        try await ask { statements throws(PostgresFailure) in try await statements.fleet() }
+    }
+
     func unpark(_ identifier: String) async throws(JournalFailure) {
         try await ask { statements throws(PostgresFailure) in try await statements.unpark(identifier) }
     }

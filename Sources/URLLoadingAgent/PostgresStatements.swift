@@ -50,6 +50,10 @@ struct PostgresStatements: Sendable {
         case .acknowledge(let sequence, let identifier):
             receipt.removed = try await remove(sequence, of: identifier)
         case .pause(let host, let nanoseconds): try await pause(host, for: nanoseconds)
+        case .command(let id, let verb, let argument): try await command(id, verb, argument)
+        case .carriedOut(let number):
+            try await connection.run(
+                "carriedOut", "DELETE FROM urlloading.command WHERE number = $1", [.init(number)])
         }
         return nil
     }
@@ -167,6 +171,32 @@ struct PostgresStatements: Sendable {
         return transfer
     }
 
+    /// Keeps a command for the agent that has claimed the transfer, or will.
+    private func command(_ id: String, _ verb: String, _ argument: [UInt8]) async throws(PostgresFailure) {
+        try await connection.run(
+            "command",
+            """
+            WITH made AS (INSERT INTO urlloading.command (transfer, verb, argument)
+            SELECT number, $2, $3 FROM urlloading.transfer WHERE id = $1 RETURNING transfer)
+            SELECT pg_notify('urlloading', 'command ' || agent) FROM made
+            JOIN urlloading.claim ON claim.number = made.transfer WHERE agent IS NOT NULL
+            """, [.text(id), .text(verb), .bytes(argument)])
+    }
+
+    func commands() async throws(PostgresFailure) -> [JournaledCommand] {
+        let found = try await connection.run(
+            "commands",
+            """
+            SELECT c.number, transfer.id, c.verb, c.argument FROM urlloading.claim
+            JOIN urlloading.command AS c ON c.transfer = claim.number
+            JOIN urlloading.transfer ON transfer.number = claim.number WHERE claim.agent = $1 ORDER BY c.number
+            """, [.text(agent)])
+        return found.rows.map {
+            JournaledCommand(
+                number: $0.integer(0), transfer: $0.text(1), verb: $0.text(2), argument: $0.bytes(3) ?? [])
+        }
+    }
+
     /// Wakes the agents that listen.
     func tell(_ words: String) async throws(PostgresFailure) {
         try await connection.run("tell", "SELECT pg_notify('urlloading', $1)", [.text(words)])
@@ -249,6 +279,7 @@ extension JournalSignal {
         let parts = words.split(separator: " ", maxSplits: 1).map(String.init)
         switch (parts.first, parts.count) {
         case ("work"?, _): self = .work
+        case ("command"?, 2): self = .command(agent: parts[1])
         case ("event"?, 2): self = .event(identifier: parts[1])
         case ("parked"?, 2):
             let rest = parts[1].split(separator: " ", maxSplits: 1).map(String.init)

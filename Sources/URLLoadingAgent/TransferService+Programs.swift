@@ -55,6 +55,10 @@ extension TransferService {
         case .status: reply(.report(text: status))
         case .identifiers: Task { await listIdentifiers(reply) }
         case .handOver: handOver(reply)
+        case .fleet: Task { await reportFleet(reply) }
+        case .drain:
+            drain()
+            reply(.done)
         default:
             if let name = client.observed { return observe(incoming, as: name, reply) }
             guard let name = owners.first(where: { $0.value.client === client })?.key else {
@@ -385,47 +389,79 @@ extension TransferService {
             return _ = Task { await carryOutElsewhere(command, name, reply) }
         }
         guard transfer.identifier == name else { return reply(Self.unknown(id)) }
-        switch command.verb {
-        case "pause": input(.pause, to: id)
-        case "resume": input(.resume, to: id)
-        case "cancel":
-            let error = LoadError(.cancelled, phase: .waiting, party: .local, url: URL(string: transfer.order.shownURL))
-            input(.cancel(.failed(TransferError(error))), to: id)
-        case "answer":
-            return reply(
-                answer(command.argument, of: name)
-                    ? .done : Self.refusal(.refused, "no challenge waits for this answer"))
-        case "prioritize":
-            guard let priority = command.argument.first else { return reply(Self.refusal(.refused, "no priority")) }
-            transfers[id]?.order.priority = priority
-            if let changed = transfers[id] { save([changed.orderUpdate]) }
-        default: return reply(Self.refusal(.refused, "this agent does not know \(command.verb)"))
+        if command.verb == "answer" {
+            let isAnswered = answer(command.argument, of: name)
+            return reply(isAnswered ? .done : Self.refusal(.refused, "no challenge waits for this answer"))
+        }
+        if let problem = carryOut(command.verb, command.argument, id) {
+            return reply(Self.refusal(.refused, problem))
         }
         save([]) { reply(.done) }
         schedule()
+    }
+
+    /// Carries out a command for a transfer of this agent.
+    /// - Returns: why that cannot be; `nil` if it was carried out, or changes nothing in the transfer's state.
+    func carryOut(_ verb: String, _ argument: [UInt8], _ id: String) -> String? {
+        switch verb {
+        case "pause": input(.pause, to: id)
+        case "resume": input(.resume, to: id)
+        case "cancel":
+            let url = transfers[id].flatMap { URL(string: $0.order.shownURL) }
+            let error = LoadError(.cancelled, phase: .waiting, party: .local, url: url)
+            input(.cancel(.failed(TransferError(error))), to: id)
+        case "prioritize":
+            guard let priority = argument.first else { return "no priority" }
+            transfers[id]?.order.priority = priority
+            if let changed = transfers[id] { save([changed.orderUpdate]) }
+        default: return "this agent does not know \(verb)"
+        }
+        return nil
     }
 
     /// Carries out a command for a transfer that this agent does not work on.
     private func carryOutElsewhere(
         _ command: AgentMessage.Command, _ name: String, _ reply: @escaping @Sendable (AgentMessage) -> Void
     ) async {
-        if isShared {
-            if let failure = await claim(command.transfer, for: name) { return reply(.refused(failure.refusal)) }
-            // A transfer that is over stays as it is.
-            guard transfers[command.transfer] != nil else { return reply(.done) }
-            carryOut(command, name, reply)
-            // It goes on waiting in the journal, unless it is over now.
-            if let transfer = transfers[command.transfer], !transfer.isAnnounced { save(transfer.id) }
-            return
+        guard isShared else {
+            let known = try? await journal.transfer(command.transfer)
+            return reply(known?.identifier == name ? .done : Self.unknown(command.transfer))
         }
-        let known = try? await journal.transfer(command.transfer)
-        reply(known?.identifier == name ? .done : Self.unknown(command.transfer))
+        switch await claim(command.transfer, for: name) {
+        case .refused(let failure): reply(.refused(failure.refusal))
+        // A transfer that is over stays as it is.
+        case .over: reply(.done)
+        case .claimed:
+            if transfers[command.transfer] == nil { return reply(.done) }
+            carryOut(command, name, reply)
+            letGo(command.transfer)
+        case .elsewhere:
+            // Only the agent that has asked the program knows its challenges.
+            guard command.verb != "answer" else {
+                return reply(Self.refusal(.refused, "no challenge waits for this answer"))
+            }
+            let change = JournalChange.command(
+                transfer: command.transfer, verb: command.verb, argument: command.argument)
+            do throws(JournalFailure) { try await journal.write([change], mayFail: true) } catch {
+                return reply(Self.refusal(.journal, "the agent cannot write its journal: \(error)"))
+            }
+            reply(.done)
+            // The other agent may have let go of it just before.
+            if case .claimed = await claim(command.transfer, for: name) { letGo(command.transfer) }
+        }
     }
 
     private func listIdentifiers(_ reply: @escaping @Sendable (AgentMessage) -> Void) async {
         var names = Set(owners.keys)
         if isShared { names.formUnion((try? await journal.identifiers())?.map(\.name) ?? []) }
         reply(.report(text: names.sorted().joined(separator: "\n")))
+    }
+
+    private func reportFleet(_ reply: @escaping @Sendable (AgentMessage) -> Void) async {
+        do throws(JournalFailure) {
+            let report = try await journal.fleet()
+            reply(.report(text: report?.text(of: journal.agent, now: SystemTime.wall) ?? ""))
+        } catch { reply(Self.refusal(.journal, "the agent cannot read its journal: \(error)")) }
     }
 
     // MARK: Events

@@ -214,7 +214,7 @@ extension TransferService {
             if error.reason == .cancelled || error.reason == .sessionInvalidated {
                 guard !mayRepeat else { return input(.yield, to: id) }
                 // The next agent finds the transfer running, and reports the failure.
-                if phase == .serving { finish(id, .failed(TransferError(Self.mayHaveBeenCarriedOut(transfer)))) }
+                if phase != .ending { finish(id, .failed(TransferError(Self.mayHaveBeenCarriedOut(transfer)))) }
                 return
             }
             let plan = TransferRetryPlan.after(error, facts(transfer, mayRepeat: mayRepeat))

@@ -30,6 +30,7 @@ extension TransferService {
         case .parked(let agent, let name):
             // This agent has asked its own program already.
             if agent != journal.agent { await claimParked(name) }
+        case .command(let agent): if agent == journal.agent { await obey() }
         case .reconnected: await renew()
         case .outdated: alarm.handOver()
         }
@@ -42,7 +43,19 @@ extension TransferService {
             for claim in claims where lost.contains(claim.number) { leave(claim) }
         }
         for name in owners.keys { sendEvents(name) }
+        await obey()
         claimMore()
+    }
+
+    /// Carries out what programs that are attached to other agents want of this agent's transfers.
+    func obey() async {
+        for command in (try? await journal.commands()) ?? [] {
+            // A transfer that was claimed just now: the command is looked for again when the agent holds it.
+            guard transfers[command.transfer] != nil else { continue }
+            _ = carryOut(command.verb, command.argument, command.transfer)
+            save([.carriedOut(command: command.number)])
+        }
+        schedule()
     }
 
     // MARK: Recording
@@ -123,6 +136,7 @@ extension TransferService {
                 save(row.id)
             }
         }
+        await obey()
     }
 
     /// Holds a transfer that may begin: the time or the program that it has waited for has come.
@@ -152,22 +166,35 @@ extension TransferService {
         claimMore()
     }
 
+    enum Found {
+        /// The agent has the transfer now.
+        case claimed
+        case over
+        /// Another agent works on it.
+        case elsewhere
+        case refused(AgentFailure)
+    }
+
     /// Claims a transfer that this agent does not work on, for a command of a program.
-    /// - Returns: why the command cannot be carried out; `nil` if the agent has the transfer now, or if it is over.
-    func claim(_ id: String, for name: String) async -> AgentFailure? {
+    func claim(_ id: String, for name: String) async -> Found {
         do throws(JournalFailure) {
             let row = try await journal.transfer(id)
             guard let row, row.identifier == name else {
-                return AgentFailure(.unknownTransfer, "there is no transfer \(id)")
+                return .refused(AgentFailure(.unknownTransfer, "there is no transfer \(id)"))
             }
             guard let claimed = try await journal.claim(.one(id: id)).transfers.first else {
-                guard Transfer(row)?.state.isOver != true else { return nil }
-                return AgentFailure(.refused, "another agent works on the transfer \(id); try again later")
+                return Transfer(row)?.state.isOver == true ? .over : .elsewhere
             }
             await load(name)
             add(claimed)
             restart(id)
-            return nil
-        } catch { return AgentFailure(.journal, "the agent cannot read its journal: \(error)") }
+            await obey()
+            return .claimed
+        } catch { return .refused(AgentFailure(.journal, "the agent cannot read its journal: \(error)")) }
+    }
+
+    /// Lets go of a transfer that was claimed for a command: it goes on waiting in the journal, unless it is over.
+    func letGo(_ id: String) {
+        if let transfer = transfers[id], !transfer.isAnnounced, activities[id] == nil { save(id) }
     }
 }

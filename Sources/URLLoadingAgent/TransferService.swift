@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// In this folder: the agent of background transfers (33 files: journals, plans, service, one attempt)
+// In this folder: the agent of background transfers (34 files: journals, plans, service, one attempt)
 
 // The agent's state and its actions: one actor, whose changes are queued for the journal in the order in which they are
 // made.
@@ -31,6 +31,8 @@ actor TransferService {
 
     enum Phase {
         case serving
+        /// The transfers that can be continued are being stopped, the others end, and nothing begins.
+        case draining
         /// The attempts are being stopped, and nothing begins.
         case ending
     }
@@ -245,6 +247,24 @@ actor TransferService {
         schedule()
     }
 
+    /// Takes no more work. What can be continued without loss is stopped, and free for other agents; a request that must
+    /// not be repeated, for instance, ends first. Then the agent exits.
+    func drain() {
+        guard phase == .serving else { return }
+        log("is asked to take no more work")
+        phase = .draining
+        Task {
+            try? await journal.drain()
+            while phase == .draining, !activities.isEmpty || !submissions.isEmpty {
+                for (id, activity) in activities {
+                    if case .loading(let task) = activity, transfers[id]?.isResumable == true { task.cancel() }
+                }
+                try? await Poller.shared.sleep(until: Poller.now() + 20_000_000, .never)
+            }
+            alarm.handOver()
+        }
+    }
+
     /// Stops all attempts, with their progress and their results synchronised to disk.
     func stop() async {
         phase = .ending
@@ -302,6 +322,7 @@ actor TransferService {
         let waiting = transfers.count + submissions.count - transfers.overCount - running
         let finished = transfers.overCount + owners.values.reduce(0) { $0 + $1.undelivered }
         return "\(running) running, \(waiting) waiting, \(finished) finished, \(clients) programs connected"
+            + (phase == .draining ? ", draining" : "")
     }
 
     func connected() {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FoundationEssentials
+import Glibc
 import Synchronization
 import Testing
 import URLLoadingIO
+import URLLoadingTestChildren
 import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
@@ -265,5 +267,232 @@ struct FleetRows {
         }
         await one.stop()
         await other.stop()
+    }
+
+    // MARK: Commands and challenges
+
+    /// Lets an agent carry out the transfers of the affinity `kept`, and no other agent.
+    private static func keep(_ agent: FleetAgent, _ admin: PostgresConnection) async throws {
+        try await admin.run(
+            "INSERT INTO urlloading.affinity VALUES ('org.example.sync', 'kept', '\(agent.journal.agent)')")
+    }
+
+    @Test("Commands of a program take effect on a transfer that another agent works on")
+    func commandsElsewhere() async throws {
+        let address = try await Self.database()
+        let (one, other) = (try await FleetAgent(address), try await FleetAgent(address))
+        let admin = try await PostgresConnection.open(address)
+        try await withHTTPTestServer { origin in
+            origin.route("/film", faults: [.init(.responseBody(after: 300_000), .stall)]) { Film.answer($0) }
+            let program = try await one.rig.attach()
+            func command(_ verb: String, _ argument: [UInt8] = []) async throws {
+                let message = AgentMessage.command(.init(transfer: "t1", verb: verb, argument: argument))
+                #expect(try await program.request(message) == .done)
+            }
+            // The tidying of the journal removes affinities without transfers.
+            try await program.download(origin.url("/film")) { order in
+                (order.affinity, order.earliestBegin) = ("kept", SystemTime.wall + 3_600_000_000_000)
+            }
+            try await Self.keep(other, admin)
+            try await admin.run("UPDATE urlloading.claim SET due = clock_timestamp()")
+            try await origin.wait { $0.stalled == 1 }
+            try await command("prioritize", [99])
+            try await command("pause")
+            _ = try await program.wait { $0.state == .paused }
+            try await origin.wait { $0.open == 0 }
+            let row = try await admin.run("SELECT priority, agent FROM urlloading.claim").rows.first
+            #expect(row?.integer(0) == 99 && row?.isNull(1) == true)
+            try await command("resume")
+            try await origin.wait { $0.stalled == 2 }
+            try await command("cancel")
+            #expect(try await program.request(.listen) == .done)
+            let (sequence, record) = try await program.nextEvent()
+            guard case .failed(let error)? = record.outcome else { return _ = Issue.record("\(record)") }
+            #expect(error.loadError.reason == .cancelled && record.attempts == 2)
+            try await program.acknowledge(sequence)
+            #expect(other.lines.count("is over") == 1 && one.lines.count("is over") == 0)
+            #expect(try await admin.run("SELECT FROM urlloading.command").rows.isEmpty)
+            program.close()
+        }
+        await one.stop()
+        await other.stop()
+    }
+
+    @Test("A command that its agent has not carried out when it dies is carried out by the next one")
+    func commandOfTheDead() async throws {
+        let address = try await Self.database()
+        try await withHTTPTestServer { origin in
+            origin.route("/film", faults: [.init(.responseBody(after: 300_000), .stall)]) { Film.answer($0) }
+            let rig = AgentRig()
+            try rig.start(under: ["/usr/bin/env", "URLLOADING_JOURNAL=\(address)"])
+            let first = try await rig.attach()
+            try await first.download(origin.url("/film"))
+            try await origin.wait { $0.stalled == 1 }
+            #expect(kill(rig.process, SIGSTOP) == 0)
+            try await PostgresConnection.open(address).run(
+                "UPDATE urlloading.identifier SET agent = NULL, lease = NULL")
+            let living = try await FleetAgent(address)
+            let program = try await living.rig.attachAgain()
+            let pause = AgentMessage.command(.init(transfer: "t1", verb: "pause"))
+            #expect(try await program.request(pause) == .done)
+            await rig.kill()
+            try await FleetAgent.endLeases(address)
+            _ = try await program.wait { $0.state == .paused }
+            first.close()
+            program.close()
+            await living.stop()
+        }
+    }
+
+    @Test("A challenge that another agent has met is put to the program, whose agent goes on with the transfer")
+    func challengeElsewhere() async throws {
+        let address = try await Self.database()
+        let (one, other) = (try await FleetAgent(address), try await FleetAgent(address))
+        try await withHTTPTestServer { origin in
+            ChallengeRows.guarded(origin)
+            let asked = ChallengeRows.Asked()
+            let session = ChallengeRows.session(
+                one.rig,
+                asked.decisions { _ in .use(Credential(user: "ada", password: "secret")) })
+            let place = one.rig.folder + "/film.bin"
+            // It begins when the other agent is the only one that may carry it out.
+            var options = BackgroundOptions()
+            (options.affinity, options.earliestBegin) = ("kept", Date(timeIntervalSinceNow: 3_600))
+            try await session.background.download(
+                Request(url: origin.url("/film")), to: URL(filePath: place), options: options)
+            let admin = try await PostgresConnection.open(address)
+            try await Self.keep(other, admin)
+            try await admin.run("UPDATE urlloading.claim SET due = clock_timestamp()")
+            try await eventuallyFile(place)
+            #expect(Film.of(place) == Film.content && asked.methods == ["Basic"])
+            #expect(other.lines.count("waits for its program") == 1)
+            try await eventuallyProcess { one.lines.count("is over") == 1 }
+            session.invalidateAndCancel()
+            await session.invalidated()
+        }
+        await one.stop()
+        await other.stop()
+    }
+
+    // MARK: People
+
+    @Test("bg ls, watch and doctor show the agents, the hosts at their limit, and the oldest transfer that waits")
+    func shown() async throws {
+        let address = try await Self.database()
+        let admin = try await PostgresConnection.open(address)
+        let (one, other) = (try await FleetAgent(address), try await FleetAgent(address))
+        try await admin.run("INSERT INTO urlloading.host (name, places) VALUES ('*', 1)")
+        try await withHTTPTestServer { origin in
+            origin.route("/film", faults: [.init(.responseBody(after: 300_000), .stall)]) { Film.answer($0) }
+            let program = try await one.rig.attach()
+            for id in ["first", "second", "third"] { try await program.download(origin.url("/film"), id: id) }
+            try await origin.wait { $0.stalled == 1 }
+            try await admin.run("INSERT INTO urlloading.host (name, paused) VALUES ('paused.example', 'tomorrow')")
+            let said = try await BackgroundCommandRows.bg(one.rig, ["doctor"])
+            let lines = said.output.split(separator: "\n").map(String.init)
+            let agents = lines.filter { $0.hasPrefix("agent     ") && $0.contains("places") }
+            #expect(agents.count == 2 && agents.allSatisfy { $0.contains("lease ") }, "\(said)")
+            #expect(agents.count { $0.contains("\(one.journal.agent) (this one)") && $0.contains("1 programs") } == 1)
+            #expect(agents.count { $0.contains("1 of 32 places") } == 1)
+            let hosts = lines.filter { $0.hasPrefix("host ") }
+            #expect(hosts.count == 2 && hosts[0].contains("127.0.0.1  1 of 1 places"), "\(said)")
+            #expect(hosts.last?.contains("paused.example  0 of 1 places, waits for ") == true)
+            #expect(lines.last?.contains("waiting   2, the oldest for ") == true, "\(said)")
+            #expect(lines.last?.hasSuffix(": second of 127.0.0.1") == true)
+            let listed = try await BackgroundCommandRows.bg(one.rig, ["ls", "--fleet"])
+            #expect(listed.output.split(separator: "\n").count == 3 + 2 + 2 + 1, "\(listed)")
+            #expect(try await !BackgroundCommandRows.bg(one.rig, ["ls"]).output.contains("places"))
+            let watched = try await BackgroundCommandRows.bg(one.rig, ["watch"])
+            #expect(watched.code == 0 && watched.errors.contains("of 32 places"), "\(watched)")
+            origin.route("/film") { Film.answer($0) }
+            origin.releaseStalls()
+            program.close()
+        }
+        await one.stop()
+        await other.stop()
+        // An agent that has gone is not shown.
+        #expect(try await admin.run("SELECT FROM urlloading.agent").rows.isEmpty)
+    }
+
+    @Test("--drain: what can be continued goes to another agent, what cannot ends first, and both processes end with 0")
+    func drain() async throws {
+        let address = try await Self.database()
+        let rig = AgentRig()
+        try await withHTTPTestServer { origin in
+            let gate = Lock(false)
+            origin.route("/film", faults: [.init(.responseBody(after: 300_000), .stall)]) { Film.answer($0) }
+            origin.route("/make") { _ in
+                while !gate.withLock(\.self) { try await Task.sleep(for: .milliseconds(5)) }
+                return .ok("made")
+            }
+            try rig.start(under: ["/usr/bin/env", "URLLOADING_JOURNAL=\(address)"])
+            let program = try await rig.attach()
+            let place = rig.folder + "/film.bin"
+            try await program.download(origin.url("/film"), id: "film", to: place)
+            try await program.download(origin.url("/make"), id: "make") { $0.method = "POST" }
+            try await eventuallyProcess { origin.requests.count == 2 }
+            try await origin.wait { $0.stalled == 1 }
+            let other = try await FleetAgent(address)
+            origin.route("/film") { Film.answer($0) }
+            let drained = try ChildProcess(
+                AgentRig.executable, ["--drain", "--socket", rig.socket], files: .init(errors: rig.folder + "/drained"))
+            try await eventuallyFile(place)
+            #expect(Film.of(place) == Film.content && rig.isRunning)
+            let admin = try await PostgresConnection.open(address)
+            #expect(try await admin.run("SELECT FROM urlloading.agent WHERE draining").rows.count == 1)
+            // It takes nothing more.
+            try await program.download(origin.url("/film"), id: "later")
+            gate.withLock { $0 = true }
+            #expect(await drained.wait() == 0)
+            #expect(await rig.ended() == 0)
+            #expect(rig.logText.contains("transfer make is over") && !rig.logText.contains("transfer film is over"))
+            program.close()
+            let next = try await other.rig.attachAgain()
+            #expect(try await next.request(.listen) == .done)
+            var outcomes: [String: TransferOutcome?] = [:]
+            while outcomes.count < 3 {
+                let (sequence, record) = try await next.nextEvent()
+                outcomes[record.id] = record.outcome
+                try await next.acknowledge(sequence)
+            }
+            for (id, outcome) in outcomes {
+                if case .file? = outcome { continue }
+                Issue.record("\(id): \(String(describing: outcome))")
+            }
+            #expect(origin.requests.count { $0.path == "/make" } == 1)
+            next.close()
+            await other.stop()
+        }
+    }
+}
+
+/// `--drain` with a journal of one agent.
+@Suite(.timeLimit(.minutes(2)))
+struct DrainRows {
+    @Test("An agent that is alone is drained, too: what it has not finished waits for the next start")
+    func alone() async throws {
+        try await SurvivalRows.with { rig, origin in
+            origin.route("/film", faults: [.init(.responseBody(after: 300_000), .stall)]) { Film.answer($0) }
+            let program = try await rig.attach()
+            let place = rig.folder + "/film.bin"
+            try await program.download(origin.url("/film"), to: place)
+            try await origin.wait { $0.stalled == 1 }
+            func drain() async throws -> Int32 {
+                try await ChildProcess(
+                    AgentRig.executable, ["--drain", "--socket", rig.socket],
+                    files: .init(errors: rig.folder + "/drained")
+                ).wait()
+            }
+            #expect(try await drain() == 0)
+            #expect(await rig.ended() == 0)
+            // No agent listens any more.
+            #expect(try await drain() == 69)
+            origin.route("/film") { Film.answer($0) }
+            try rig.start()
+            try await eventuallyFile(place)
+            #expect(Film.of(place) == Film.content)
+            program.close()
+            await rig.kill(SIGTERM)
+        }
     }
 }

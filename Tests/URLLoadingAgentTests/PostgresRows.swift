@@ -443,7 +443,7 @@ struct PostgresRows {
         }
     }
 
-    @Test("Commands of a program reach transfers that wait, and are refused for those that another agent works on")
+    @Test("Commands of a program reach transfers that wait; an identifier has one live session among all agents")
     func commands() async throws {
         let address = try await Self.database()
         let (one, other) = (try await FleetAgent(address), try await FleetAgent(address))
