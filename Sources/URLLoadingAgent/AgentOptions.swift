@@ -11,6 +11,8 @@ struct AgentOptions: Sendable, Equatable {
     var folder: String?
     /// The address of a database that agents share; `nil` for the journal in the folder.
     var journal: JournalAddress?
+    /// The folder in which agents that share a journal keep the files of transfers; `nil` for one in `folder`.
+    var files: String?
     /// The seconds of idleness after which the agent exits; `nil` for never.
     var idle: Double? = 60
     /// Whether to ask the agent that listens to take no more work, and to wait until it has exited.
@@ -26,6 +28,8 @@ struct AgentOptions: Sendable, Equatable {
           --folder PATH     the folder of the journal; $XDG_STATE_HOME/url-loading by default
           --journal ADDRESS a PostgreSQL database that agents share, in place of the journal in the folder:
                             postgresql://host/name. One with a password is taken from $URLLOADING_JOURNAL only
+          --files PATH      a folder that agents with one --journal share, on one machine or several, for the files of
+                            transfers; by default each agent has its own. $URLLOADING_FILES names it, too
           --idle SECONDS    exit after this time without work; 60 by default
           --foreground      do not exit when idle
           --drain           ask the agent at the socket, or in the folder, to take no more work: it stops what can be
@@ -42,11 +46,15 @@ struct AgentOptions: Sendable, Equatable {
             case "--help", "-h": options.wantsHelp = true
             case "--foreground": options.idle = nil
             case "--drain": options.drains = true
-            case "--socket", "--folder":
+            case "--socket", "--folder", "--files":
                 guard let path = rest.popFirst(), path.hasPrefix("/") else {
                     return .failure(.init(words: "\(word) needs an absolute path"))
                 }
-                if word == "--socket" { options.socket = path } else { options.folder = path }
+                switch word {
+                case "--socket": options.socket = path
+                case "--folder": options.folder = path
+                default: options.files = path
+                }
             case "--journal":
                 guard let text = rest.popFirst(), let address = JournalAddress(text) else {
                     return .failure(.init(words: "--journal needs an address such as postgresql://host/name"))

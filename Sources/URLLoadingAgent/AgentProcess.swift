@@ -27,7 +27,10 @@ struct AgentProcess: Sendable {
         do throws(JournalFailure) {
             opened = try await open()
             let journal = opened.journal
-            service = try TransferService(journal, folder: folder, log: { BackgroundAgent.log($0) })
+            let files = options.files ?? environment["URLLOADING_FILES"].flatMap { $0.hasPrefix("/") ? $0 : nil }
+            service = try TransferService(
+                journal, folder: folder, files: journal.signals == nil ? nil : files,
+                log: { BackgroundAgent.log($0) })
         } catch {
             switch error {
             case .inUse: BackgroundAgent.log("another agent uses the journal in \(folder)")

@@ -253,7 +253,7 @@ protocol Journal: Sendable {
     /// Returns the commands for transfers that this agent has claimed, in the order in which they were given.
     func commands() async throws(JournalFailure) -> [JournaledCommand]
     /// Lets other agents carry out the transfers of this agent's affinities: it takes no more work.
-    func drain() async throws(JournalFailure)
+    func stopClaiming() async throws(JournalFailure)
     /// Returns what the agents do that share the journal; `nil` for a journal of one agent.
     func fleet() async throws(JournalFailure) -> FleetReport?
     /// Makes the transfers of an identifier ready whose challenges wait for its program, for this agent alone while it
@@ -288,7 +288,7 @@ extension Journal {
     var isFull: Bool { false }
     func unpark(_ identifier: String) async throws(JournalFailure) {}
     func commands() async throws(JournalFailure) -> [JournaledCommand] { [] }
-    func drain() async throws(JournalFailure) {}
+    func stopClaiming() async throws(JournalFailure) {}
     func fleet() async throws(JournalFailure) -> FleetReport? { nil }
 
     /// Writes a group, and returns when it is on the disk.

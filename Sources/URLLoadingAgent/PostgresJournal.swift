@@ -376,7 +376,7 @@ final class PostgresJournal: Journal {
         try await ask { statements throws(PostgresFailure) in try await statements.commands() }
     }
 
-    func drain() async throws(JournalFailure) {
+    func stopClaiming() async throws(JournalFailure) {
         try await ask { statements throws(PostgresFailure) in try await statements.drain() }
     }
 

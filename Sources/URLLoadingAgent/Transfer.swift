@@ -16,6 +16,8 @@ struct TransferProgress: Codable, Sendable, Equatable {
     var expectedToReceive: Int64?
     var sent: Int64 = 0
     var expectedToSend: Int64?
+    /// The agent that writes the part of a download; `nil` if none does, because its attempt has ended in order.
+    var writer: String?
 }
 
 /// A transfer in the agent's memory.
@@ -93,7 +95,10 @@ struct Transfer: Sendable {
 
     /// The journal change for the variable part of the transfer.
     var update: JournalChange {
-        .update(
+        let standing = standing
+        var progress = progress
+        if standing != .working { progress.writer = nil }
+        return .update(
             claim, state: TransferCoding.encode(state), progress: TransferCoding.encode(progress), standing: standing)
     }
 

@@ -102,7 +102,9 @@ extension TransferService {
         guard var transfer = transfers[id], let session = session(of: transfer.identifier) else { return }
         // The resource timeout applies to all attempts together: this one has the rest.
         transfer.order.overrides.resourceTimeout = facts(transfer, mayRepeat: true).timeLeft
-        let attempt = Attempt(transfer: transfer, session: session, spool: spool) { [weak self] report in
+        if isShared { transfers[id]?.progress.writer = journal.agent }
+        let attempt = Attempt(transfer: transfer, session: session, spool: spool, agent: journal.agent) {
+            [weak self] report in
             await self?.process(report, of: id)
         } ask: { [weak self] challenge in
             await self?.ask(challenge, of: id)
@@ -110,7 +112,7 @@ extension TransferService {
         let journal = journal
         // A request that must not be repeated is sent only after the journal has recorded that it may have been.
         let mustBeRecorded = !transfer.order.isIdempotent
-        let update = transfer.update
+        let update = transfers[id]?.update ?? transfer.update
         if !mustBeRecorded { save(id) }
         activities[id] = .loading(
             Task { [weak self] in
@@ -157,6 +159,7 @@ extension TransferService {
         case .token(let data):
             transfer.progress.resumption = data
             mustSave = true
+        case .moved(let old, let new): return exchange(old, new, of: id)
         case .uploadToken(let text):
             transfer.progress.uploadToken = text
             mustSave = true

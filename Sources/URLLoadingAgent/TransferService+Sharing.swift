@@ -3,6 +3,7 @@
 // What an agent does whose journal is shared with others: it claims as many transfers as it has places for, renews its
 // claims, and lets go of transfers that wait.
 
+import FoundationEssentials
 import URLLoading
 import URLLoadingIO
 
@@ -73,6 +74,16 @@ extension TransferService {
     private func recorded(_ id: String) {
         let recording = recordings.removeValue(forKey: id)
         if recording == .again, transfers[id]?.state.phase == .running { record(id) }
+    }
+
+    /// Goes on with a copy of another agent's part, which is removed when the journal no longer refers to it.
+    func exchange(_ old: Data, _ new: Data, of id: String) {
+        transfers[id]?.progress.resumption = new
+        guard let transfer = transfers[id] else { return }
+        journal.write([transfer.update], mayFail: false) { result in
+            guard case .success = result else { return _ = Task { await self.leave(transfer.claim) } }
+            BlockingThreads.files.run { (try? ResumeToken(old))?.discard() }
+        }
     }
 
     // MARK: Claims

@@ -63,7 +63,7 @@ actor TransferService {
     }
 
     let journal: any Journal
-    let spool: Spool
+    let spool: any FileStore
     let limits = SchedulePlan.Limits()
     var phase = Phase.serving
     var owners: [String: Owner] = [:]
@@ -108,12 +108,15 @@ actor TransferService {
 
     /// - Parameters:
     ///   - folder: the agent's state folder.
+    ///   - files: the folder in which agents that share the journal keep the files of transfers; `nil` for one of this
+    ///     agent's own.
     ///   - machine: returns what decides about discretionary transfers.
     ///   - renewalInterval: the nanoseconds between renewals of the claims of a shared journal.
     ///   - log: receives one line for each notable event.
     /// - Throws: ``JournalFailure``; `failed` if the spool cannot be created.
     init(
-        _ journal: any Journal, folder: String, machine: @escaping @Sendable () -> MachineState = { .read() },
+        _ journal: any Journal, folder: String, files: String? = nil,
+        machine: @escaping @Sendable () -> MachineState = { .read() },
         renewingEvery renewalInterval: Int64 = 15_000_000_000, log: @escaping @Sendable (String) -> Void
     ) throws(JournalFailure) {
         (self.journal, self.machine, self.log) = (journal, machine, log)
@@ -122,7 +125,9 @@ actor TransferService {
         if journal.problem != nil, let kept = Spool.moveAside(folder) {
             log("the files of its transfers are in \(kept)")
         }
-        do throws(IOFailure) { spool = try Spool(folder) } catch { throw .failed("\(folder)/spool: \(error.code)") }
+        do throws(IOFailure) {
+            if let files { spool = try FolderStore(files) } else { spool = try Spool(folder) }
+        } catch { throw .failed("\(files ?? folder + "/spool"): \(error.code)") }
         if let problem = journal.problem { log(problem) }
     }
 
@@ -181,7 +186,8 @@ actor TransferService {
 
     /// Removes the spool's files that belong to no transfer.
     private func removeOrphans() async {
-        let spool = spool
+        // Files of agents that share a folder belong to transfers that this one does not know.
+        guard let spool = spool as? Spool else { return }
         let found = await BlockingThreads.files.call(.never) { () -> Set<String> in
             spool.removeDelivered()
             return spool.files()
@@ -254,7 +260,7 @@ actor TransferService {
         log("is asked to take no more work")
         phase = .draining
         Task {
-            try? await journal.drain()
+            try? await journal.stopClaiming()
             while phase == .draining, !activities.isEmpty || !submissions.isEmpty {
                 for (id, activity) in activities {
                     if case .loading(let task) = activity, transfers[id]?.isResumable == true { task.cancel() }

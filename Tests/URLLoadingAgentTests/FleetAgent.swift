@@ -21,11 +21,13 @@ struct FleetAgent: Sendable {
         func count(_ part: String) -> Int { all.withLock { $0.count { $0.contains(part) } } }
     }
 
-    init(_ address: String, leaseTime: Int64 = 60_000) async throws {
+    init(_ address: String, leaseTime: Int64 = 60_000, files: String? = nil) async throws {
         let (rig, lines) = (AgentRig(), Lines())
         journal = try await PostgresJournal.open(address, leaseTime: leaseTime) { lines.add($0) }
         try PrivateFolder.make(rig.state)
-        service = try TransferService(journal, folder: rig.state, renewingEvery: 300_000_000) { lines.add($0) }
+        service = try TransferService(
+            journal, folder: rig.state, files: files, renewingEvery: 300_000_000
+        ) { lines.add($0) }
         let listener = try LocalListener(path: rig.socket)
         let server = AgentServer(service, survival: "untilReboot", manner: "test") { _ in }
         serving = Task { [token] in await server.serve(listener, token) }

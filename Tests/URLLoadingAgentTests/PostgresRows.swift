@@ -258,6 +258,92 @@ struct PostgresRows {
         try await Self.close(journal)
     }
 
+    @Test("Tables that are locked for longer than the agent waits: submissions are refused, accepted work is not lost")
+    func lockedTables() async throws {
+        let address = try await Self.database()
+        let journal = try await PostgresJournal.open(address) { _ in }
+        try await JournalRows.identify(["a"], journal)
+        let claim = try await JournalRows.accept("t1", journal)
+        let admin = try await PostgresConnection.open(address)
+        try await admin.run("BEGIN")
+        try await admin.run("LOCK TABLE urlloading.claim IN ACCESS EXCLUSIVE MODE")
+        let update = JournalChange.update(claim, state: [9], progress: [], standing: .working)
+        async let written = journal.write([update], mayFail: false)
+        await #expect {
+            try await journal.write([.accept(JournalRows.transfer("t2"))], mayFail: true)
+        } throws: {
+            "\($0)".contains("lock timeout")
+        }
+        try await admin.run("COMMIT")
+        _ = try await written
+        #expect(try await journal.transfer("t1")?.state == [9])
+        #expect(try await journal.transfer("t2") == nil)
+        #expect(try await journal.renew([claim]).isEmpty)
+        try await Self.close(journal)
+    }
+
+    @Test("Over TLS the server's certificate is verified, and connections that are cut come back")
+    func tls() async throws {
+        let authority = try TestCertificateAuthority(commonName: "Database CA")
+        let server = try await PostgresServer(passwords: true, tls: authority.issue())
+        func roots(_ authority: TestCertificateAuthority, _ name: String) throws -> String {
+            let path = "\(server.folder)/\(name).pem"
+            try Data(authority.pem).write(to: URL(filePath: path))
+            return path
+        }
+        let address = server.secureAddress("postgres", roots: try roots(authority, "roots"))
+        let other = try roots(TestCertificateAuthority(commonName: "Other CA"), "other")
+        let failure = await #expect(throws: JournalFailure.self) {
+            try await PostgresJournal.open(server.secureAddress("postgres", roots: other)) { _ in }
+        }
+        #expect("\(failure as Any)".contains("certificate") && !"\(failure as Any)".contains("sesame"))
+        let journal = try await PostgresJournal.open(address) { _ in }
+        try await JournalRows.identify(["a"], journal)
+        let claim = try await JournalRows.accept("t1", journal)
+        let admin = try await PostgresConnection.open(address)
+        let secured = try await admin.run(
+            "SELECT bool_and(s.ssl) FROM pg_stat_ssl s JOIN pg_stat_activity a USING (pid) WHERE a.usename = 'fleet' "
+                + "AND a.client_addr IS NOT NULL")
+        #expect(secured.rows.first?.flag(0) == true)
+        // Longer than a record of TLS, both ways.
+        let state = [UInt8](repeating: 7, count: 300_000)
+        for _ in 0..<3 {
+            try await Self.cut(address, admin)
+            let update = JournalChange.update(claim, state: state, progress: [], standing: .working)
+            try await journal.write([update], mayFail: false)
+            #expect(try await journal.transfer("t1")?.state == state)
+        }
+        try await Self.close(journal)
+        await server.end()
+    }
+
+    @Test("Roles with databases of their own see nothing of each other, nor a role of another one's tables")
+    func roles() async throws {
+        let server = try await PostgresServer()
+        let admin = try await PostgresConnection.open(server.address("postgres"))
+        for name in ["one", "two"] {
+            try await admin.run("CREATE ROLE \(name) LOGIN")
+            try await admin.run("CREATE DATABASE \(name) OWNER \(name)")
+        }
+        try await admin.run("REVOKE CONNECT ON DATABASE one FROM PUBLIC")
+        let journals = [
+            try await PostgresJournal.open(server.address("one", user: "one")) { _ in },
+            try await PostgresJournal.open(server.address("two", user: "two")) { _ in },
+        ]
+        try await JournalRows.identify(["a"], journals[0])
+        _ = try await JournalRows.accept("t1", journals[0])
+        #expect(try await journals[1].identifiers().isEmpty)
+        #expect(try await journals[1].transfer("t1") == nil)
+        for (database, user) in [("one", "two"), ("two", "one")] {
+            let failure = await #expect(throws: JournalFailure.self) {
+                try await PostgresJournal.open(server.address(database, user: user)) { _ in }
+            }
+            #expect("\(failure as Any)".contains("permission denied"), "\(failure as Any)")
+        }
+        try await Self.close(journals[0], journals[1])
+        await server.end()
+    }
+
     @Test(
         "While the database is away, new work is refused when the waiting changes are large, and none of them is lost")
     func fullBacklog() async throws {
