@@ -91,18 +91,31 @@ struct JournalAddress: Sendable, Equatable, CustomStringConvertible {
     /// The environment variable that has the address if no option has it.
     static let variable = "URLLOADING_JOURNAL"
 
-    /// Fails for an address of anything but PostgreSQL.
+    /// Fails for an address of anything but PostgreSQL, and for one of which libpq would take a part of a password for
+    /// something else: for it, the user's name and the password end at the first `@` before the first `/`, also behind
+    /// a `?`. In other places `@` is written `%40`, and in a password `/` and `?` are `%2F` and `%3F`.
     init?(_ text: String) {
         guard text.hasPrefix("postgresql://") || text.hasPrefix("postgres://") else { return nil }
         self.text = text
+        let path = rest.dropFirst(authority.utf8.count).prefix { $0 != UInt8(ascii: "?") }
+        let marks = authority.utf8.count { $0 == UInt8(ascii: "@") }
+        guard marks == 0 || marks == 1 && !authority.contains("?"), !path.contains(UInt8(ascii: "@")) else {
+            return nil
+        }
     }
+
+    /// The address behind `//`.
+    private var rest: Substring.UTF8View { text.utf8.drop { $0 != UInt8(ascii: ":") }.dropFirst(3) }
+    private var authority: String { String(decoding: rest.prefix { $0 != UInt8(ascii: "/") }, as: UTF8.self) }
 
     /// Whether the address contains a password: behind the user's name, or as a parameter.
     var hasPassword: Bool {
-        let rest = text.drop { $0 != ":" }.dropFirst(3)
-        let (authority, query) = (rest.prefix { $0 != "/" && $0 != "?" }, rest.drop { $0 != "?" })
-        let user = authority.lastIndex(of: "@").map { authority[..<$0] } ?? ""
-        return user.contains(":") || query.lowercased().contains("password=")
+        let user = authority.firstIndex(of: "@").map { authority[..<$0] } ?? ""
+        let names = text.drop { $0 != "?" }.dropFirst().split(separator: "&").map { parameter in
+            parameter.prefix { $0 != "=" }.lowercased()
+        }
+        // libpq decodes names, too: one with `%` may be that of a password.
+        return user.contains(":") || names.contains { $0.hasSuffix("password") || $0.contains("%") }
     }
 
     /// Without anything that may be secret.

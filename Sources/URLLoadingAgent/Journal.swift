@@ -28,6 +28,8 @@ enum TransferStanding: Sendable, Equatable {
     case later(Int64)
     /// None, until its program resumes it or answers a challenge. - isParked: whether a challenge waits.
     case none(isParked: Bool)
+    /// None, until its program attaches again: it was asked, and has not answered.
+    case refused
 }
 
 /// What a journal must know of a transfer to give it to an agent.
@@ -148,11 +150,26 @@ struct JournaledCommand: Sendable, Equatable {
     var number: Int64
     /// The id of the transfer.
     var transfer: String
+    /// Of the transfer.
+    var identifier: String
     var verb: String
     var argument: [UInt8]
 
-    init(number: Int64, transfer: String, verb: String, argument: [UInt8]) {
-        (self.number, self.transfer, self.verb, self.argument) = (number, transfer, verb, argument)
+    init(number: Int64, transfer: String, identifier: String, verb: String, argument: [UInt8]) {
+        (self.number, self.transfer, self.identifier) = (number, transfer, identifier)
+        (self.verb, self.argument) = (verb, argument)
+    }
+}
+
+/// What an agent has lost without knowing it, because it was stopped or away for longer than its leases.
+struct JournalRenewal: Sendable, Equatable {
+    /// The numbers of transfers that this agent has no claim on any more.
+    var lost: Set<Int64> = []
+    /// The identifiers whose programs are attached to this agent as far as the journal knows.
+    var identifiers: Set<String> = []
+
+    init(lost: Set<Int64> = [], identifiers: Set<String> = []) {
+        (self.lost, self.identifiers) = (lost, identifiers)
     }
 }
 
@@ -235,6 +252,8 @@ protocol Journal: Sendable {
     var agent: String { get }
     /// Whether so many changes wait to be written that the journal takes no new work.
     var isFull: Bool { get }
+    /// Whether changes reach the journal now, as far as is known.
+    var isReached: Bool { get }
 
     /// Returns the identifiers, in any order.
     func identifiers() async throws(JournalFailure) -> [JournaledIdentifier]
@@ -245,12 +264,14 @@ protocol Journal: Sendable {
     /// them at the first call.
     func claim(_ request: ClaimRequest) async throws(JournalFailure) -> ClaimedTransfers
     /// Prolongs the claims of this agent, and its hold on the identifiers of attached programs. Ends those of agents
-    /// that have not done so for too long.
-    /// - Returns: the numbers of the given transfers that are not claimed by this agent any more.
-    func renew(_ claims: [TransferClaim]) async throws(JournalFailure) -> Set<Int64>
+    /// that have not done so for too long, and claims of this agent that it does not know: the answer in which it would
+    /// have received them was lost.
+    /// - Parameter claims: the claims that this agent knows, except those that waiting groups will end.
+    func renew(_ claims: [TransferClaim]) async throws(JournalFailure) -> JournalRenewal
     /// Ends claims of this agent, so that any agent may claim the transfers.
     func release(_ claims: [TransferClaim]) async throws(JournalFailure)
-    /// Returns the commands for transfers that this agent has claimed, in the order in which they were given.
+    /// Returns the commands for transfers that this agent has claimed, or no agent, in the order in which they were
+    /// given.
     func commands() async throws(JournalFailure) -> [JournaledCommand]
     /// Lets other agents carry out the transfers of this agent's affinities: it takes no more work.
     func stopClaiming() async throws(JournalFailure)
@@ -258,7 +279,8 @@ protocol Journal: Sendable {
     func fleet() async throws(JournalFailure) -> FleetReport?
     /// Makes the transfers of an identifier ready whose challenges wait for its program, for this agent alone while it
     /// lives.
-    func unpark(_ identifier: String) async throws(JournalFailure)
+    /// - Parameter again: whether also those whose challenges a program that is attached to this agent has not answered.
+    func unpark(_ identifier: String, again: Bool) async throws(JournalFailure)
 
     /// Queues a group of changes. Never blocks.
     /// - Parameters:
@@ -267,6 +289,12 @@ protocol Journal: Sendable {
     ///   - done: called on a thread of the journal when the group is on the disk, or was dropped.
     func write(
         _ changes: [JournalChange], mayFail: Bool,
+        done: @escaping @Sendable (Result<JournalReceipt, JournalFailure>) -> Void)
+
+    /// Queues a new transfer, in a group that is dropped if it cannot be written.
+    /// - Parameter isWanted: whether its program is still there; asked just before each attempt to write it.
+    func submit(
+        _ transfer: JournaledTransfer, while isWanted: @escaping @Sendable () -> Bool,
         done: @escaping @Sendable (Result<JournalReceipt, JournalFailure>) -> Void)
 
     /// Returns transfers of an identifier with greater numbers than `number`, in order, without their secrets.
@@ -286,7 +314,14 @@ protocol Journal: Sendable {
 
 extension Journal {
     var isFull: Bool { false }
-    func unpark(_ identifier: String) async throws(JournalFailure) {}
+    var isReached: Bool { true }
+    func unpark(_ identifier: String, again: Bool) async throws(JournalFailure) {}
+    func submit(
+        _ transfer: JournaledTransfer, while isWanted: @escaping @Sendable () -> Bool,
+        done: @escaping @Sendable (Result<JournalReceipt, JournalFailure>) -> Void
+    ) {
+        write([.accept(transfer)], mayFail: true, done: done)
+    }
     func commands() async throws(JournalFailure) -> [JournaledCommand] { [] }
     func stopClaiming() async throws(JournalFailure) {}
     func fleet() async throws(JournalFailure) -> FleetReport? { nil }

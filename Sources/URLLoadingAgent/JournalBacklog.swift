@@ -5,13 +5,35 @@ struct JournalGroup: Sendable {
     let changes: [JournalChange]
     /// Whether the group is dropped if it cannot be written.
     let mayFail: Bool
+    /// Whether the group is still to be written.
+    let isWanted: @Sendable () -> Bool
     let done: @Sendable (Result<JournalReceipt, JournalFailure>) -> Void
 
     init(
-        _ changes: [JournalChange], mayFail: Bool,
+        _ changes: [JournalChange], mayFail: Bool, while isWanted: @escaping @Sendable () -> Bool = { true },
         done: @escaping @Sendable (Result<JournalReceipt, JournalFailure>) -> Void
     ) {
-        (self.changes, self.mayFail, self.done) = (changes, mayFail, done)
+        (self.changes, self.mayFail, self.isWanted, self.done) = (changes, mayFail, isWanted, done)
+    }
+
+    /// The claim under which the changes are made; `nil` if they need none.
+    var claim: TransferClaim? { changes.lazy.compactMap(\.claim).first }
+
+    /// The claims that the group ends with events.
+    var ended: [TransferClaim] { changes.compactMap { if case .event(let claim) = $0 { claim } else { nil } } }
+
+    /// Returns the order in which groups are written in one transaction: pauses by their hosts, events last. Agents
+    /// that lock rows of the same hosts and identifiers do so in the same order, and do not wait for each other.
+    static func order(of groups: [JournalGroup]) -> [Int] {
+        func rank(_ group: JournalGroup) -> (Int, String) {
+            for change in group.changes {
+                if case .event = change { return (2, "") }
+                if case .pause(let host, _) = change { return (1, host) }
+            }
+            return (0, "")
+        }
+        let ranks = groups.map(rank)
+        return groups.indices.sorted { (ranks[$0].0, ranks[$0].1, $0) < (ranks[$1].0, ranks[$1].1, $1) }
     }
 
     /// The bytes that the group takes while it waits, roughly.
@@ -48,6 +70,9 @@ struct JournalBacklog: Sendable {
         defer { self = JournalBacklog() }
         return groups
     }
+
+    /// The claims of the groups.
+    var claims: Set<TransferClaim> { Set(groups.lazy.flatMap(\.changes).compactMap(\.claim)) }
 
     /// Puts groups that could not be written before those that have come since.
     mutating func putBack(_ left: some Sequence<JournalGroup>) {

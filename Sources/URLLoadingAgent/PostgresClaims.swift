@@ -37,13 +37,16 @@ extension PostgresStatements {
 
     /// Removes the agent, and with it its right to the transfers of its affinities.
     func depart() async throws(PostgresFailure) {
+        try await connection.run(
+            "departIdentifiers", "UPDATE urlloading.identifier SET agent = NULL, lease = NULL WHERE agent = $1",
+            [.text(agent)])
         try await connection.run("depart", "DELETE FROM urlloading.agent WHERE name = $1", [.text(agent)])
         try await tell("work")
     }
 
     /// Prolongs the claims of the agent, and its hold on identifiers.
-    /// - Returns: the claims that it has.
-    func renew() async throws(PostgresFailure) -> Set<TransferClaim> {
+    /// - Returns: the claims that it has, and the identifiers.
+    func renew() async throws(PostgresFailure) -> (claims: Set<TransferClaim>, identifiers: Set<String>) {
         try await live()
         let held = try await connection.run(
             "renew",
@@ -51,34 +54,48 @@ extension PostgresStatements {
             UPDATE urlloading.claim SET lease = clock_timestamp() + \(lease) WHERE agent = $1
             RETURNING number, epoch
             """, [.text(agent)])
-        try await connection.run(
+        let names = try await connection.run(
             "renewIdentifiers",
-            "UPDATE urlloading.identifier SET lease = clock_timestamp() + \(lease) WHERE agent = $1",
+            "UPDATE urlloading.identifier SET lease = clock_timestamp() + \(lease) WHERE agent = $1 RETURNING name",
             [.text(agent)])
-        return Set(held.rows.map { TransferClaim(number: $0.integer(0), epoch: $0.integer(1)) })
+        return (
+            Set(held.rows.map { TransferClaim(number: $0.integer(0), epoch: $0.integer(1)) }),
+            Set(names.rows.map { $0.text(0) })
+        )
     }
+
+    /// What becomes of a claim's row when its agent gives it up. One that was claimed by name may wait still.
+    private static let free = "agent = NULL, lease = NULL, ready = due IS NULL AND NOT parked"
 
     /// Makes transfers ready whose time has come, and those of agents that have not renewed their claims; forgets what
     /// says nothing any more of agents, hosts and affinities.
     func tidy() async throws(PostgresFailure) {
         try await promote()
-        let freed = try await connection.run(
-            "free",
-            """
-            WITH chosen AS (SELECT number FROM urlloading.claim
-            WHERE agent IS NOT NULL AND lease < statement_timestamp() FOR UPDATE SKIP LOCKED)
-            UPDATE urlloading.claim SET agent = NULL, lease = NULL, ready = true
-            FROM chosen WHERE claim.number = chosen.number
-            """)
-        if freed.changed > 0 { try await tell("work") }
+        if endsForeignClaims {
+            let freed = try await connection.run(
+                "free",
+                """
+                WITH chosen AS (SELECT number FROM urlloading.claim
+                WHERE agent IS NOT NULL AND lease < statement_timestamp() FOR UPDATE SKIP LOCKED)
+                UPDATE urlloading.claim SET \(Self.free) FROM chosen WHERE claim.number = chosen.number
+                """)
+            if freed.changed > 0 { try await tell("work") }
+        }
+        // Rows that another transaction has are left for the next time: waiting for several could deadlock.
         try await connection.run(
             "forgetOld",
             """
-            WITH agents AS (DELETE FROM urlloading.agent WHERE lease < statement_timestamp() - interval '1 hour'),
-            hosts AS (DELETE FROM urlloading.host WHERE places IS NULL AND rate IS NULL
-            AND coalesce(greatest(paused, next), '-infinity') < statement_timestamp() - interval '1 minute')
-            DELETE FROM urlloading.affinity AS a WHERE NOT EXISTS
+            WITH oldAgents AS (SELECT name FROM urlloading.agent
+            WHERE lease < statement_timestamp() - interval '1 hour' FOR UPDATE SKIP LOCKED),
+            agents AS (DELETE FROM urlloading.agent AS a USING oldAgents WHERE a.name = oldAgents.name),
+            oldHosts AS (SELECT name FROM urlloading.host WHERE places IS NULL AND rate IS NULL
+            AND coalesce(greatest(paused, next), '-infinity') < statement_timestamp() - interval '1 minute'
+            FOR UPDATE SKIP LOCKED),
+            hosts AS (DELETE FROM urlloading.host AS h USING oldHosts WHERE h.name = oldHosts.name),
+            old AS (SELECT identifier, name FROM urlloading.affinity AS a WHERE NOT EXISTS
             (SELECT FROM urlloading.claim AS c WHERE c.identifier = a.identifier AND c.affinity = a.name)
+            FOR UPDATE SKIP LOCKED)
+            DELETE FROM urlloading.affinity AS a USING old WHERE a.identifier = old.identifier AND a.name = old.name
             """)
     }
 
@@ -125,7 +142,7 @@ extension PostgresStatements {
         let found = try await connection.run(
             "next",
             """
-            SELECT (extract(epoch FROM least((SELECT min(due) FROM urlloading.claim),
+            SELECT (extract(epoch FROM least((SELECT min(due) FROM urlloading.claim WHERE agent IS NULL),
             (SELECT min(greatest(paused, next)) FROM urlloading.host
             WHERE greatest(paused, next) > statement_timestamp())) - clock_timestamp()) * 1e9)::bigint
             """)
@@ -276,7 +293,7 @@ extension PostgresStatements {
             RETURNING c.number, c.epoch, c.host),
             paced AS (INSERT INTO urlloading.host AS known (name, next)
             SELECT host, base + count(*) / rate * interval '1 s' FROM claim JOIN room USING (host)
-            WHERE rate IS NOT NULL GROUP BY host, base, rate
+            WHERE rate IS NOT NULL GROUP BY host, base, rate ORDER BY host
             ON CONFLICT (name) DO UPDATE SET next = excluded.next)
             SELECT \(Self.columns), transfer.secrets FROM claim JOIN urlloading.transfer USING (number)
             JOIN urlloading.progress USING (number) ORDER BY claim.number
@@ -289,32 +306,34 @@ extension PostgresStatements {
         return claimed.rows.map { Self.transfer($0, from: 0, hasSecrets: true) }
     }
 
+    /// Claims one transfer. If it waits, the row goes on saying until when: the agent may end before it has.
     private func claim(id: String) async throws(PostgresFailure) -> [JournaledTransfer] {
         let claimed = try await connection.run(
             "claimOne",
             """
             WITH chosen AS (SELECT wanted.number FROM urlloading.claim AS wanted
             JOIN urlloading.transfer AS t USING (number)
-            WHERE t.id = $2 AND (wanted.agent IS NULL OR wanted.lease < statement_timestamp())
+            WHERE t.id = $2 AND (wanted.agent IS NULL OR ($3 AND wanted.lease < statement_timestamp()))
             AND NOT EXISTS (SELECT FROM urlloading.event WHERE transfer = wanted.number)
             FOR UPDATE OF wanted SKIP LOCKED),
             claim AS (UPDATE urlloading.claim AS c SET agent = $1, lease = clock_timestamp() + \(lease),
-            epoch = c.epoch + 1, due = NULL, parked = false
+            epoch = c.epoch + 1
             FROM chosen WHERE c.number = chosen.number RETURNING c.number, c.epoch)
             SELECT \(Self.columns), transfer.secrets FROM claim JOIN urlloading.transfer USING (number)
             JOIN urlloading.progress USING (number)
-            """, [.text(agent), .text(id)])
+            """, [.text(agent), .text(id), .init(endsForeignClaims)])
         return claimed.rows.map { Self.transfer($0, from: 0, hasSecrets: true) }
     }
 
     /// Makes the transfers of an identifier ready whose challenges wait, for this agent.
-    func unpark(_ identifier: String) async throws(PostgresFailure) {
+    /// - Parameter again: whether also those whose challenges a program of this agent has refused.
+    func unpark(_ identifier: String, again: Bool) async throws(PostgresFailure) {
         try await connection.run(
             "unpark",
             """
             UPDATE urlloading.claim SET ready = true, parked = false, reserved = $1
-            WHERE parked AND identifier = $2 AND agent IS NULL
-            """, [.text(agent), .text(identifier)])
+            WHERE parked AND identifier = $2 AND agent IS NULL AND ($3 OR reserved IS DISTINCT FROM $1)
+            """, [.text(agent), .text(identifier), .init(again)])
     }
 
     func release(_ claims: [TransferClaim]) async throws(PostgresFailure) {
@@ -322,7 +341,7 @@ extension PostgresStatements {
             try await connection.run(
                 "release",
                 """
-                UPDATE urlloading.claim SET agent = NULL, lease = NULL, ready = true
+                UPDATE urlloading.claim SET \(Self.free)
                 WHERE number = $1 AND epoch = $2 AND agent = $3
                 """, [.init(claim.number), .init(claim.epoch), .text(agent)])
         }

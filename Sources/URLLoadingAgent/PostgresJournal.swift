@@ -15,6 +15,10 @@ final class PostgresJournal: Journal {
         var backlog = JournalBacklog()
         var questions: [Question] = []
         var connection: PostgresConnection?
+        /// The moment of the poller's clock since which the connection lasts.
+        var connected = Poller.now()
+        /// Claims that the last renewal has found, and that this agent did not know.
+        var unknown: Set<TransferClaim> = []
         /// Why there is no connection.
         var failure = PostgresFailure(.disconnected, "not connected yet")
         var isEnding = false
@@ -29,6 +33,7 @@ final class PostgresJournal: Journal {
     private let schema: PostgresSchema
     private let leaseTime: Int64
     private let places: Int
+    private let settling: Int64
     private let log: @Sendable (String) -> Void
     private let state: Lock<State>
     private let slot = Poller.shared.borrowSlot()
@@ -44,21 +49,24 @@ final class PostgresJournal: Journal {
     ///   - leaseTime: the milliseconds after which a claim ends that is not renewed; the same for all agents.
     ///   - places: the transfers of a host that may run at once, of all agents together; what the table `host` says of
     ///     a host counts more.
+    ///   - settling: the milliseconds for which a connection must have lasted before this agent ends claims that others
+    ///     have not renewed: they may come back a little later from the same outage. `leaseTime` if it is `nil`.
     ///   - log: receives a line when the database cannot be reached, and when it is reached again.
     /// - Throws: ``JournalFailure/newer(version:)``, ``JournalFailure/failed(_:)``.
     static func open(
         _ address: String, schema: PostgresSchema = .current, leaseTime: Int64 = 60_000,
-        places: Int = SchedulePlan.Limits().host, log: @escaping @Sendable (String) -> Void
+        places: Int = SchedulePlan.Limits().host, settling: Int64? = nil, log: @escaping @Sendable (String) -> Void
     ) async throws(JournalFailure) -> PostgresJournal {
         let connection: PostgresConnection
         let version: Int
         do throws(PostgresFailure) {
             connection = try await PostgresConnection.open(address)
-            version = try await schema.migrate(connection)
             try await prepare(connection)
+            version = try await schema.migrate(connection)
         } catch { throw .failed("\(error)") }
         guard version <= schema.versions.count else { throw .newer(version: Int64(version)) }
-        let journal = PostgresJournal(address, schema, connection, leaseTime, places, log)
+        let journal = PostgresJournal(
+            address, schema, connection, leaseTime, places, settling ?? leaseTime, log)
         do throws(PostgresFailure) { try await journal.statements(connection).live() } catch {
             throw .failed("\(error)")
         }
@@ -68,10 +76,10 @@ final class PostgresJournal: Journal {
 
     private init(
         _ address: String, _ schema: PostgresSchema, _ connection: PostgresConnection, _ leaseTime: Int64,
-        _ places: Int, _ log: @escaping @Sendable (String) -> Void
+        _ places: Int, _ settling: Int64, _ log: @escaping @Sendable (String) -> Void
     ) {
         (self.address, self.schema, self.leaseTime) = (address, schema, leaseTime)
-        (self.places, self.log) = (places, log)
+        (self.places, self.settling, self.log) = (places, settling, log)
         let (stream, continuation) = AsyncStream.makeStream(
             of: JournalSignal.self, bufferingPolicy: .bufferingNewest(1_000))
         (signals, signal) = (stream, continuation)
@@ -88,7 +96,7 @@ final class PostgresJournal: Journal {
     }
 
     /// Sets what a new connection needs.
-    private static func prepare(_ connection: PostgresConnection) async throws(PostgresFailure) {
+    static func prepare(_ connection: PostgresConnection) async throws(PostgresFailure) {
         // Each statement finds a few rows by an index. The planner, which does not know the values of prepared
         // statements, expects many, and would read and sort all transfers that are ready for each claim.
         try await connection.run(
@@ -96,6 +104,14 @@ final class PostgresJournal: Journal {
             SET statement_timeout = '20s'; SET lock_timeout = '10s'; SET bytea_output = 'hex';
             SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_hashjoin = off;
             SET enable_mergejoin = off; LISTEN urlloading
+            """)
+        // What the role, the database or the server says of these does not count. Names of functions and operators are
+        // those of PostgreSQL; a claim is seen when it is committed; what was committed survives a crash.
+        try await connection.run(
+            """
+            SET search_path = pg_catalog, pg_temp; SET default_transaction_isolation = 'read committed';
+            SELECT set_config('synchronous_commit', 'on', false)
+            WHERE current_setting('synchronous_commit') IN ('off', 'local')
             """)
         let found = try await connection.run("SELECT current_setting('transaction_read_only') = 'on'")
         if found.rows.first?.flag(0) == true { throw PostgresFailure(.disconnected, "the database is read-only") }
@@ -127,7 +143,10 @@ final class PostgresJournal: Journal {
     }
 
     private func statements(_ connection: PostgresConnection) -> PostgresStatements {
-        PostgresStatements(connection: connection, agent: agent, leaseTime: leaseTime, places: places)
+        let lasted = Poller.now() - state.withLock(\.connected)
+        return PostgresStatements(
+            connection: connection, agent: agent, leaseTime: leaseTime, places: places,
+            endsForeignClaims: lasted >= settling * 1_000_000)
     }
 
     /// Does what is queued, or waits for it.
@@ -147,12 +166,14 @@ final class PostgresJournal: Journal {
         var lost: PostgresFailure?
         for question in questions {
             let failure = await question(lost.map { .failure($0) } ?? .success(statements))
-            if let failure, failure.kind == .disconnected || failure.isReadOnly { lost = lost ?? failure }
+            if let failure, failure.endsSession { lost = lost ?? failure }
         }
         if let lost { throw lost }
-        guard groups.isEmpty, questions.isEmpty else { return true }
-        guard !isEnding else { return false }
-        for notification in try await statements.connection.notifications(until: Poller.now() + 60_000_000_000) {
+        let isDone = groups.isEmpty && questions.isEmpty
+        guard !isDone || !isEnding else { return false }
+        // Also in a turn with work: a busy agent hears of commands, too.
+        let moment = isDone ? Poller.now() + 60_000_000_000 : 0
+        for notification in try await statements.connection.notifications(until: moment) {
             if let found = JournalSignal(notification.payload) { signal.yield(found) }
         }
         return true
@@ -180,11 +201,11 @@ final class PostgresJournal: Journal {
         }
         do throws(PostgresFailure) {
             let connection = try await PostgresConnection.open(address)
+            try await Self.prepare(connection)
             // Another agent may have migrated the tables meanwhile, or an older copy may have been restored.
             let version = try await schema.migrate(connection)
             guard version <= schema.versions.count else { return outdated(by: version) }
-            try await Self.prepare(connection)
-            state.withLock { $0.connection = connection }
+            state.withLock { ($0.connection, $0.connected) = (connection, Poller.now()) }
         } catch {
             state.withLock { $0.failure = error }
             return false
@@ -211,12 +232,23 @@ final class PostgresJournal: Journal {
     // MARK: Writing
 
     var isFull: Bool { state.withLock(\.backlog.isFull) }
+    var isReached: Bool { state.withLock { $0.connection != nil } }
 
     func write(
         _ changes: [JournalChange], mayFail: Bool,
         done: @escaping @Sendable (Result<JournalReceipt, JournalFailure>) -> Void
     ) {
-        let group = JournalGroup(changes, mayFail: mayFail, done: done)
+        write(JournalGroup(changes, mayFail: mayFail, done: done))
+    }
+
+    func submit(
+        _ transfer: JournaledTransfer, while isWanted: @escaping @Sendable () -> Bool,
+        done: @escaping @Sendable (Result<JournalReceipt, JournalFailure>) -> Void
+    ) {
+        write(JournalGroup([.accept(transfer)], mayFail: true, while: isWanted, done: done))
+    }
+
+    private func write(_ group: JournalGroup) {
         let (isAdded, connection) = state.withLock { ($0.backlog.add(group), $0.connection) }
         guard isAdded else { return Self.fail([group], Self.full) }
         connection?.wake()
@@ -232,7 +264,10 @@ final class PostgresJournal: Journal {
     }
 
     /// Writes groups in one transaction. What is not written goes back to the front of the queue.
-    private func commit(_ groups: [JournalGroup], _ statements: PostgresStatements) async throws(PostgresFailure) {
+    private func commit(_ queued: [JournalGroup], _ statements: PostgresStatements) async throws(PostgresFailure) {
+        var (groups, unwanted): ([JournalGroup], [JournalGroup]) = ([], [])
+        for group in queued { if group.isWanted() { groups.append(group) } else { unwanted.append(group) } }
+        Self.fail(unwanted, "its program has gone")
         guard !groups.isEmpty else { return }
         var left = groups[...]
         // Some may have been written if the connection was lost: groups can be repeated. Claims that have ended since
@@ -245,8 +280,7 @@ final class PostgresJournal: Journal {
         } catch {
             switch error.kind {
             case .disconnected, .noLibrary: throw error
-            // The server that may be written to now is another one, or lets later sessions write.
-            case .refused where error.isReadOnly: throw error
+            case .refused where error.endsSession: throw error
             case .refused where error.isConflict: break
             case .refused where error.mayPass:
                 // Locked tables, or no room: each group by itself would wait for the same.
@@ -258,23 +292,34 @@ final class PostgresJournal: Journal {
         }
     }
 
-    /// Writes groups one by one: the server has refused one of them.
+    /// Writes groups one by one: the server has refused one of them. Those that must be written, and are refused for
+    /// what they say, wait with the later ones of their transfers; the others go on.
     private func commitApart(
         _ left: inout ArraySlice<JournalGroup>, _ statements: PostgresStatements
     ) async throws(PostgresFailure) {
-        while let group = left.first {
-            do throws(PostgresFailure) {
-                let result = try await apply([group], statements)[0]
-                left.removeFirst()
-                group.done(result)
-            } catch {
-                guard error.kind == .refused else { throw error }
-                // The order of groups counts: those after one that must be written wait with it.
-                guard group.mayFail else { return await pause(for: error, left) }
-                left.removeFirst()
-                group.done(.failure(.failed("\(error)")))
+        var (aside, claims): ([JournalGroup], Set<TransferClaim>) = ([], [])
+        var reason: PostgresFailure?
+        defer { left = aside + left }
+        while let group = left.popFirst() {
+            if let claim = group.claim, claims.contains(claim) {
+                aside.append(group)
+                continue
+            }
+            do throws(PostgresFailure) { group.done(try await apply([group], statements)[0]) } catch {
+                if error.endsSession || error.mayPass && !group.mayFail { left.insert(group, at: left.startIndex) }
+                if error.endsSession { throw error }
+                if group.mayFail {
+                    group.done(.failure(.failed("\(error)")))
+                } else if error.mayPass {
+                    return await pause(for: error, left)
+                } else {
+                    reason = error
+                    aside.append(group)
+                    if let claim = group.claim { claims.insert(claim) }
+                }
             }
         }
+        if let reason { await pause(for: reason, aside[...]) }
     }
 
     private func pause(for error: PostgresFailure, _ left: ArraySlice<JournalGroup>) async {
@@ -290,8 +335,15 @@ final class PostgresJournal: Journal {
         guard groups.contains(where: { !$0.changes.isEmpty }) else { return groups.map { _ in .success(.init()) } }
         try await connection.run("BEGIN")
         do throws(PostgresFailure) {
-            var results: [Result<JournalReceipt, JournalFailure>] = []
-            for group in groups { results.append(try await apply(group, statements)) }
+            var results = groups.map { _ in Result<JournalReceipt, JournalFailure>.success(.init()) }
+            var ended = groups.flatMap(\.ended)
+            for index in JournalGroup.order(of: groups) {
+                if ended.count > 1, !groups[index].ended.isEmpty {
+                    try await statements.lockCounters(of: ended)
+                    ended = []
+                }
+                results[index] = try await apply(groups[index], statements)
+            }
             try await connection.run("COMMIT")
             return results
         } catch {
@@ -363,13 +415,21 @@ final class PostgresJournal: Journal {
         try await ask { statements throws(PostgresFailure) in try await statements.claim(request) }
     }
 
-    func renew(_ claims: [TransferClaim]) async throws(JournalFailure) -> Set<Int64> {
+    func renew(_ claims: [TransferClaim]) async throws(JournalFailure) -> JournalRenewal {
         let held = try await ask { statements throws(PostgresFailure) in
             let held = try await statements.renew()
+            // A claim that was just answered is known at the next renewal, one whose answer was lost never is.
+            let forgotten = self.state.withLock { state in
+                let unknown = held.claims.subtracting(claims).subtracting(state.backlog.claims)
+                defer { state.unknown = unknown }
+                return unknown.intersection(state.unknown)
+            }
+            if !forgotten.isEmpty { try await statements.release(Array(forgotten)) }
             try await statements.tidy()
             return held
         }
-        return Set(claims.filter { !held.contains($0) }.map(\.number))
+        let lost = claims.filter { !held.claims.contains($0) }.map(\.number)
+        return JournalRenewal(lost: Set(lost), identifiers: held.identifiers)
     }
 
     func commands() async throws(JournalFailure) -> [JournaledCommand] {
@@ -384,8 +444,10 @@ final class PostgresJournal: Journal {
         try await ask { statements throws(PostgresFailure) in try await statements.fleet() }
     }
 
-    func unpark(_ identifier: String) async throws(JournalFailure) {
-        try await ask { statements throws(PostgresFailure) in try await statements.unpark(identifier) }
+    func unpark(_ identifier: String, again: Bool) async throws(JournalFailure) {
+        try await ask { statements throws(PostgresFailure) in
+            try await statements.unpark(identifier, again: again)
+        }
     }
 
     func release(_ claims: [TransferClaim]) async throws(JournalFailure) {
@@ -415,4 +477,10 @@ final class PostgresJournal: Journal {
     func sequences(of identifier: String) async throws(JournalFailure) -> [Int64] {
         try await ask { statements throws(PostgresFailure) in try await statements.sequences(of: identifier) }
     }
+}
+
+extension PostgresFailure {
+    /// Whether another connection is needed: this one has ended, the server that may be written to now is another one or
+    /// lets later sessions write, or the server has lost what was prepared in the session.
+    fileprivate var endsSession: Bool { kind != .refused || isReadOnly || code == "26000" }
 }

@@ -86,6 +86,8 @@ struct PostgresSchema: Sendable {
 
     /// A number of this package's, so that agents migrate one after the other.
     private static let lock: Int64 = 0x75726C6C6F6164
+    /// The nanoseconds for which a step of a migration is waited for.
+    private static let patience: Int64 = 6 * 3_600_000_000_000
 
     /// Creates the tables, or leads an earlier version to this one, in one transaction.
     /// - Returns: the version of the tables; a later one than this is left as it is.
@@ -102,6 +104,7 @@ struct PostgresSchema: Sendable {
     }
 
     private func steps(_ connection: PostgresConnection) async throws(PostgresFailure) -> Int {
+        try await connection.run("SET LOCAL lock_timeout = 0")
         try await connection.run("SELECT pg_advisory_xact_lock(\(Self.lock))")
         let table = try await connection.run("SELECT to_regclass('urlloading.version') IS NOT NULL")
         if table.rows.first?.flag(0) != true {
@@ -115,7 +118,12 @@ struct PostgresSchema: Sendable {
         let found = try await connection.run("SELECT version FROM urlloading.version")
         let version = Int(found.rows.first?.integer(0) ?? 0)
         guard version < versions.count else { return version }
-        for step in versions[version...].joined() { try await connection.run(step) }
+        // Whatever waits for a table in use makes all agents wait behind it: it gives up soon. To build an index takes
+        // as long as it takes.
+        try await connection.run("SET LOCAL lock_timeout = '5s'; SET LOCAL statement_timeout = 0")
+        for step in versions[version...].joined() {
+            try await connection.run(step, within: Self.patience)
+        }
         try await connection.run("UPDATE urlloading.version SET version = \(versions.count)")
         return versions.count
     }

@@ -13,6 +13,8 @@ struct PostgresStatements: Sendable {
     let leaseTime: Int64
     /// The transfers of a host that may run at once, unless the table `host` says otherwise.
     let places: Int
+    /// Whether other agents have had the time to renew their claims, after the database was away as well.
+    let endsForeignClaims: Bool
 
     var lease: String { "interval '\(leaseTime) ms'" }
 
@@ -49,6 +51,7 @@ struct PostgresStatements: Sendable {
         case .event(let claim): return try await end(claim)
         case .acknowledge(let sequence, let identifier):
             receipt.removed = try await remove(sequence, of: identifier)
+            if receipt.removed == nil, try await isElsewhere(identifier) { return .elsewhere }
         case .pause(let host, let nanoseconds): try await pause(host, for: nanoseconds)
         case .command(let id, let verb, let argument): try await command(id, verb, argument)
         case .carriedOut(let number):
@@ -77,6 +80,14 @@ struct PostgresStatements: Sendable {
             AND NOT EXISTS (SELECT FROM urlloading.transfer WHERE identifier = $1)
             """, [.text(name)])
         return nil
+    }
+
+    /// Whether a program is attached to another agent with an identifier.
+    private func isElsewhere(_ identifier: String) async throws(PostgresFailure) -> Bool {
+        let found = try await connection.run(
+            "elsewhere", "SELECT FROM urlloading.identifier WHERE name = $1 AND agent <> $2",
+            [.text(identifier), .text(agent)])
+        return !found.rows.isEmpty
     }
 
     private func accept(_ transfer: JournaledTransfer) async throws(PostgresFailure) -> JournalReceipt.Acceptance {
@@ -116,14 +127,15 @@ struct PostgresStatements: Sendable {
             """
             WITH held AS (UPDATE urlloading.claim SET ready = $6, parked = $8,
             due = clock_timestamp() + $7::bigint * interval '1 microsecond',
-            agent = CASE WHEN $9 THEN agent END,
+            reserved = CASE WHEN $10 THEN $3 END, agent = CASE WHEN $9 THEN agent END,
             lease = CASE WHEN $9 THEN clock_timestamp() + \(lease) END
             WHERE number = $1 AND epoch = $2 AND agent = $3 RETURNING number)
             UPDATE urlloading.progress SET state = $4, progress = $5 FROM held WHERE progress.number = held.number
             """,
             values(claim) + [
                 .bytes(state), .bytes(progress), .init(standing == .ready), .init(standing.delay),
-                .init(standing == .none(isParked: true)), .init(standing == .working),
+                .init(standing == .none(isParked: true) || standing == .refused), .init(standing == .working),
+                .init(standing == .refused),
             ])
         guard changed.changed > 0 else { return .stale }
         if standing == .ready { try await tell("work") }
@@ -140,7 +152,7 @@ struct PostgresStatements: Sendable {
 
     private func end(_ claim: TransferClaim) async throws(PostgresFailure) -> JournalFailure? {
         // The row of the counter is locked until the end of the transaction, so events become visible in the order of
-        // their sequence.
+        // their sequence (``lockCounters(of:)``).
         let ended = try await connection.run(
             "event",
             """
@@ -156,14 +168,27 @@ struct PostgresStatements: Sendable {
         return ended.rows.isEmpty ? .stale : nil
     }
 
+    /// Locks the counters of events, in the same order for all agents, so that no two wait for each other.
+    func lockCounters(of claims: [TransferClaim]) async throws(PostgresFailure) {
+        try await connection.run(
+            "lockCounters",
+            """
+            INSERT INTO urlloading.counter AS c SELECT identifier, 0 FROM (
+            SELECT DISTINCT identifier FROM urlloading.claim WHERE number = ANY ($1::bigint[])
+            ORDER BY identifier OFFSET 0) AS ended
+            ON CONFLICT (identifier) DO UPDATE SET sequence = c.sequence
+            """, [.init(claims.map(\.number))])
+    }
+
     private func remove(_ sequence: Int64, of identifier: String) async throws(PostgresFailure) -> JournaledTransfer? {
         let found = try await connection.run(
             "acknowledge",
             """
-            WITH gone AS (DELETE FROM urlloading.event WHERE identifier = $1 AND sequence = $2 RETURNING transfer)
+            WITH gone AS (DELETE FROM urlloading.event WHERE identifier = $1 AND sequence = $2 AND NOT EXISTS
+            (SELECT FROM urlloading.identifier AS i WHERE i.name = $1 AND i.agent <> $3) RETURNING transfer)
             SELECT \(Self.columns) FROM gone JOIN urlloading.claim ON claim.number = gone.transfer
             JOIN urlloading.transfer USING (number) JOIN urlloading.progress USING (number)
-            """, [.text(identifier), .init(sequence)])
+            """, [.text(identifier), .init(sequence), .text(agent)])
         guard let row = found.rows.first else { return nil }
         let transfer = Self.transfer(row, from: 0)
         try await connection.run(
@@ -187,13 +212,17 @@ struct PostgresStatements: Sendable {
         let found = try await connection.run(
             "commands",
             """
-            SELECT c.number, transfer.id, c.verb, c.argument FROM urlloading.claim
-            JOIN urlloading.command AS c ON c.transfer = claim.number
-            JOIN urlloading.transfer ON transfer.number = claim.number WHERE claim.agent = $1 ORDER BY c.number
+            SELECT c.number, transfer.id, transfer.identifier, c.verb, c.argument FROM urlloading.command AS c
+            JOIN urlloading.claim ON claim.number = c.transfer
+            JOIN urlloading.transfer ON transfer.number = claim.number
+            WHERE claim.agent = $1 OR (claim.agent IS NULL
+            AND NOT EXISTS (SELECT FROM urlloading.event WHERE event.transfer = c.transfer))
+            ORDER BY c.number LIMIT 1000
             """, [.text(agent)])
         return found.rows.map {
             JournaledCommand(
-                number: $0.integer(0), transfer: $0.text(1), verb: $0.text(2), argument: $0.bytes(3) ?? [])
+                number: $0.integer(0), transfer: $0.text(1), identifier: $0.text(2), verb: $0.text(3),
+                argument: $0.bytes(4) ?? [])
         }
     }
 
@@ -246,8 +275,9 @@ struct PostgresStatements: Sendable {
             SELECT sequence, \(Self.columns) FROM urlloading.event
             JOIN urlloading.claim ON claim.number = event.transfer JOIN urlloading.transfer USING (number)
             JOIN urlloading.progress USING (number)
-            WHERE event.identifier = $1 AND sequence > $2 ORDER BY sequence LIMIT $3
-            """, [.text(identifier), .init(sequence), .init(count)])
+            WHERE event.identifier = $1 AND sequence > $2 AND NOT EXISTS
+            (SELECT FROM urlloading.identifier AS i WHERE i.name = $1 AND i.agent <> $4) ORDER BY sequence LIMIT $3
+            """, [.text(identifier), .init(sequence), .init(count), .text(agent)])
         return found.rows.map { JournaledEvent(sequence: $0.integer(0), transfer: Self.transfer($0, from: 1)) }
     }
 

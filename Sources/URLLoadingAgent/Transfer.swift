@@ -36,6 +36,8 @@ struct Transfer: Sendable {
     /// The count of the identifier's attachments (``TransferService/Owner/attachments``) when a challenge was not
     /// answered.
     var unansweredBy: Int?
+    /// Whether the transfer is parked because the attached program was asked and has not answered.
+    var isRefused = false
 
     /// The host of the URL, by which connections are limited.
     let host: String
@@ -79,6 +81,7 @@ struct Transfer: Sendable {
     var standing: TransferStanding {
         switch state.phase {
         case .running, .placing, .finished, .delivered: return .working
+        case .parked where isRefused && !state.isPaused: return .refused
         case .parked: return .none(isParked: !state.isPaused)
         case .queued, .waiting:
             guard !state.isPaused else { return .none(isParked: false) }

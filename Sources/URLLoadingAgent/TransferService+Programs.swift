@@ -60,7 +60,7 @@ extension TransferService {
             drain()
             reply(.done)
         default:
-            if let name = client.observed { return observe(incoming, as: name, reply) }
+            if let name = client.observed { return observe(incoming, from: client, as: name, reply) }
             guard let name = owners.first(where: { $0.value.client === client })?.key else {
                 return reply(Self.refusal(.refused, "the program has not attached"))
             }
@@ -70,11 +70,12 @@ extension TransferService {
 
     /// Handles a request of a program that is not the live session.
     private func observe(
-        _ incoming: AgentChannel.Incoming, as name: String, _ reply: @escaping @Sendable (AgentMessage) -> Void
+        _ incoming: AgentChannel.Incoming, from client: AgentClient, as name: String,
+        _ reply: @escaping @Sendable (AgentMessage) -> Void
     ) {
         switch incoming.message {
         case .submit(let submission) where owners[name] != nil:
-            submit(submission, name, incoming.files, inBackground: false, reply)
+            submit(submission, name, incoming.files, inBackground: false, client, reply)
         case .list(let number): Task { await page(name, after: number, reply) }
         case .command(let command) where command.verb != "answer": carryOut(command, name, reply)
         default: reply(Self.refusal(.refused, "only the live session of \(name) may do this"))
@@ -87,7 +88,8 @@ extension TransferService {
     ) {
         switch incoming.message {
         case .submit(let submission):
-            submit(submission, name, incoming.files, inBackground: owners[name]?.visit.isInBackground == true, reply)
+            let inBackground = owners[name]?.visit.isInBackground == true
+            submit(submission, name, incoming.files, inBackground: inBackground, client, reply)
         case .list(let number): Task { await page(name, after: number, reply) }
         case .command(let command): carryOut(command, name, reply)
         case .listen: Task { await listen(name, client, reply) }
@@ -146,31 +148,47 @@ extension TransferService {
         (owner.settings, owner.secrets, owner.client) = (settings, secrets, client)
         owner.visit = ProgramVisit()
         owner.attachments += 1
+        // Other agents must know where the program is.
+        if isShared { owner.isRecorded = false }
         if attachment.answers { client.noteAnswers() }
         owners[name] = owner
         if attachment.answers { unpark(name) }
         let isBehind = owners[name].map { $0.visit.isBehind || $0.undelivered > 0 } ?? false
         owners[name]?.visit.isInBackground = attachment.wasWoken && isBehind
         // A program that reconnects while the disk is full changes nothing.
-        if owner.isRecorded, !isShared { return reply(.done) }
+        if owner.isRecorded { return reply(.done) }
         let change = JournalChange.identifier(
             name, settings: TransferCoding.encode(settings), secrets: TransferCoding.encode(secrets))
         journal.write([change], mayFail: true) { result in
-            if case .failure(.elsewhere) = result {
+            let answer: AgentMessage
+            switch result {
+            case .success:
+                Task { await self.recorded(name, settings, secrets) }
+                return reply(.done)
+            case .failure(.elsewhere):
                 let text = "a program with the identifier \(name) is attached to another agent"
-                return reply(Self.refusal(.identifierInUse, text))
+                answer = Self.refusal(.identifierInUse, text)
+            case .failure(let failure):
+                answer = Self.refusal(.journal, "the agent cannot write its journal: \(failure)")
             }
-            if case .failure(let failure) = result {
-                return reply(Self.refusal(.journal, "the agent cannot write its journal: \(failure)"))
+            Task {
+                await self.dismiss(client, of: name)
+                reply(answer)
             }
-            Task { await self.recorded(name, settings, secrets) }
-            reply(.done)
         }
     }
 
     private func recorded(_ name: String, _ settings: SessionSettings, _ secrets: SessionSecrets) {
         guard let owner = owners[name], owner.settings == settings, owner.secrets == secrets else { return }
         owners[name]?.isRecorded = true
+    }
+
+    /// The journal has not recorded, or not kept, the attachment of a program to this agent.
+    func dismiss(_ client: AgentClient, of name: String) {
+        guard isShared, owners[name]?.client === client else { return }
+        owners[name]?.client = nil
+        withdrawChallenges(of: name)
+        owners[name]?.visit = ProgramVisit()
     }
 
     func detach(_ name: String) {
@@ -204,7 +222,7 @@ extension TransferService {
     /// - Parameter inBackground: whether the program was started for events that it has not handled yet.
     private func submit(
         _ submission: AgentMessage.Submission, _ name: String, _ files: [PassedFile], inBackground: Bool,
-        _ reply: @escaping @Sendable (AgentMessage) -> Void
+        _ client: AgentClient, _ reply: @escaping @Sendable (AgentMessage) -> Void
     ) {
         let id = submission.transfer
         // The program repeats a request whose connection ended before the reply.
@@ -214,7 +232,7 @@ extension TransferService {
         }
         if submissions[id] != nil {
             return whenSettled(id) { service in
-                service.submit(submission, name, files, inBackground: inBackground, reply)
+                service.submit(submission, name, files, inBackground: inBackground, client, reply)
             }
         }
         guard var order = TransferCoding.decode(TransferOrder.self, submission.order),
@@ -226,17 +244,18 @@ extension TransferService {
         let transfer = Transfer(id: id, identifier: name, order: order, secrets: secrets)
         submissions[id] = name
         noteIdleness()
-        guard order.copiesSource == true else { return record(transfer, submission.secrets, reply) }
-        Task { await copy(transfer, submission.secrets, reply) }
+        guard order.copiesSource == true else { return record(transfer, submission.secrets, client, reply) }
+        Task { await copy(transfer, submission.secrets, client, reply) }
     }
 
     /// Copies the file of an upload, and records the order with the copy.
     private func copy(
-        _ transfer: Transfer, _ secrets: [UInt8], _ reply: @escaping @Sendable (AgentMessage) -> Void
+        _ transfer: Transfer, _ secrets: [UInt8], _ client: AgentClient,
+        _ reply: @escaping @Sendable (AgentMessage) -> Void
     ) async {
         do throws(JournalFailure) {
             // A transfer that is over keeps its copy.
-            if try await journal.transfer(transfer.id) != nil { return record(transfer, secrets, reply) }
+            if try await journal.transfer(transfer.id) != nil { return record(transfer, secrets, client, reply) }
         } catch { return refuse(transfer, .journal, "the agent cannot read its journal: \(error)", reply) }
         let spool = spool
         let copied = await BlockingThreads.files.call(.never) { () -> Result<TransferOrder?, IOFailure> in
@@ -246,7 +265,7 @@ extension TransferService {
         case .success(let order?)?:
             var copy = transfer
             copy.order = order
-            record(copy, secrets, hasCopy: true, reply)
+            record(copy, secrets, hasCopy: true, client, reply)
         case .success(nil)?, nil: refuse(transfer, hasCopy: true, .refused, "the file has changed", reply)
         case .failure(let failure)?:
             refuse(transfer, hasCopy: true, .refused, "the file cannot be copied: \(failure.code)", reply)
@@ -270,12 +289,13 @@ extension TransferService {
         }
     }
 
-    /// Records an order, and accepts it when it is on the disk.
+    /// Records an order, and accepts it when it is on the disk. A program that has gone meanwhile may have submitted it
+    /// to another agent.
     private func record(
-        _ transfer: Transfer, _ secrets: [UInt8], hasCopy: Bool = false,
+        _ transfer: Transfer, _ secrets: [UInt8], hasCopy: Bool = false, _ client: AgentClient,
         _ reply: @escaping @Sendable (AgentMessage) -> Void
     ) {
-        journal.write([.accept(transfer.row(secrets))], mayFail: true) { result in
+        journal.submit(transfer.row(secrets), while: { !client.isGone }) { result in
             Task { await self.submitted(transfer, hasCopy: hasCopy, result, reply) }
         }
     }
@@ -529,6 +549,9 @@ extension TransferService {
         let isLast = owners[name]?.visit.handled(event: sequence) == true
         journal.write([.acknowledge(sequence: sequence, identifier: name)], mayFail: false) { result in
             Task {
+                if case .failure(.elsewhere) = result {
+                    return reply(Self.refusal(.identifierInUse, "\(name) is attached to another agent"))
+                }
                 await self.acknowledged(name, (try? result.get())?.removed)
                 reply(.done)
                 if isLast { client?.channel.send(.finishedEvents) }

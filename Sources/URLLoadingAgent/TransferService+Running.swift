@@ -200,13 +200,16 @@ extension TransferService {
         case .anew:
             transfers[id]?.progress = TransferProgress()
             transfers[id]?.order.resumption = nil
-            if let changed = transfers[id] { save([changed.orderUpdate]) }
-            input(.yield, to: id)
-            // The partial file that cannot be continued goes when the journal no longer refers to it.
             let tokens = [transfer.progress.resumption, transfer.order.resumption].compactMap(\.self)
-            save([]) {
-                BlockingThreads.files.run { for data in tokens { (try? ResumeToken(data))?.discard() } }
+            if let changed = transfers[id] {
+                // The partial file that cannot be continued goes when the journal no longer refers to it. If another
+                // agent has claimed the transfer, the file is that agent's.
+                journal.write([changed.orderUpdate, changed.update], mayFail: false) { result in
+                    guard case .success = result else { return }
+                    BlockingThreads.files.run { for data in tokens { (try? ResumeToken(data))?.discard() } }
+                }
             }
+            input(.yield, to: id)
         case .delayed(let status, let seconds):
             // What one agent is told holds for all.
             if isShared { save([TransferRetryPlan.pause(of: transfer.host, retryAfter: seconds)]) }

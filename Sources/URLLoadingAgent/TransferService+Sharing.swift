@@ -40,23 +40,47 @@ extension TransferService {
     /// Renews the claims, and looks for what a lost notification has told.
     private func renew() async {
         let claims = transfers.filter { !$0.isAnnounced }.map(\.claim)
-        if let lost = try? await journal.renew(claims) {
-            for claim in claims where lost.contains(claim.number) { leave(claim) }
+        // The programs whose attachment the journal has recorded.
+        let programs = owners.filter(\.value.isRecorded).compactMapValues(\.client)
+        if let renewal = try? await journal.renew(claims) {
+            for claim in claims where renewal.lost.contains(claim.number) { leave(claim) }
+            for (name, client) in programs where !renewal.identifiers.contains(name) { expel(client, of: name) }
         }
-        for name in owners.keys { sendEvents(name) }
+        for name in owners.keys {
+            sendEvents(name)
+            await claimParked(name)
+        }
         await obey()
         claimMore()
     }
 
-    /// Carries out what programs that are attached to other agents want of this agent's transfers.
+    /// Ends the connection of a program whose identifier another agent has taken, because this one has not renewed its
+    /// lease: the events go there.
+    private func expel(_ client: AgentClient, of name: String) {
+        guard owners[name]?.client === client else { return }
+        log("the identifier \(name) is attached to another agent, and its program here is disconnected")
+        client.channel.close()
+        dismiss(client, of: name)
+    }
+
+    /// Carries out what programs that are attached to other agents want of this agent's transfers, and of transfers
+    /// that an agent has let go of before it has read the command.
     func obey() async {
-        for command in (try? await journal.commands()) ?? [] {
+        let commands = (try? await journal.commands()) ?? []
+        carryOut(commands)
+        for command in commands where transfers[command.transfer] == nil {
+            if case .claimed = await claim(command.transfer, for: command.identifier) { letGo(command.transfer) }
+        }
+        schedule()
+    }
+
+    private func carryOut(_ commands: [JournaledCommand]) {
+        for command in commands {
             // A transfer that was claimed just now: the command is looked for again when the agent holds it.
             guard transfers[command.transfer] != nil else { continue }
             _ = carryOut(command.verb, command.argument, command.transfer)
             save([.carriedOut(command: command.number)])
         }
-        schedule()
     }
 
     // MARK: Recording
@@ -137,7 +161,8 @@ extension TransferService {
         for row in rows {
             // The settings could not be read, or an attempt under an earlier claim is still being stopped.
             guard owners[row.identifier] != nil, activities[row.id] == nil else {
-                _ = try? await journal.release([row.claim])
+                // Not at once, because this agent may be the next one to claim it.
+                save([.update(row.claim, state: row.state, progress: row.progress, standing: .later(1_000_000_000))])
                 continue
             }
             hold(row)
@@ -171,9 +196,15 @@ extension TransferService {
     }
 
     /// Claims the transfers of an identifier whose challenges wait for its program, if that is connected to this agent.
+    ///
+    /// Repeated with each renewal: notifications may be lost, and the database may be away. A program that has not
+    /// answered is not asked again.
     func claimParked(_ name: String) async {
-        guard owners[name]?.client?.answers == true, phase == .serving else { return }
-        try? await journal.unpark(name)
+        guard let owner = owners[name], owner.client?.answers == true, phase == .serving else { return }
+        do throws(JournalFailure) {
+            try await journal.unpark(name, again: !owner.visit.hasUnparked)
+        } catch { return log("challenges for the program of \(name) wait: \(error)") }
+        if owners[name]?.attachments == owner.attachments { owners[name]?.visit.hasUnparked = true }
         claimMore()
     }
 
@@ -186,7 +217,8 @@ extension TransferService {
         case refused(AgentFailure)
     }
 
-    /// Claims a transfer that this agent does not work on, for a command of a program.
+    /// Claims a transfer that this agent does not work on, for a command of a program, which follows without a
+    /// suspension: the transfer has no place of its host, and must not begin before ``letGo(_:)``.
     func claim(_ id: String, for name: String) async -> Found {
         do throws(JournalFailure) {
             let row = try await journal.transfer(id)
@@ -197,9 +229,11 @@ extension TransferService {
                 return Transfer(row)?.state.isOver == true ? .over : .elsewhere
             }
             await load(name)
+            // Those that were given before.
+            let commands = (try? await journal.commands()) ?? []
             add(claimed)
             restart(id)
-            await obey()
+            carryOut(commands.filter { $0.transfer == id })
             return .claimed
         } catch { return .refused(AgentFailure(.journal, "the agent cannot read its journal: \(error)")) }
     }

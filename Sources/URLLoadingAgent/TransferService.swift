@@ -261,10 +261,18 @@ actor TransferService {
         phase = .draining
         Task {
             try? await journal.stopClaiming()
-            while phase == .draining, !activities.isEmpty || !submissions.isEmpty {
+            var reached = Poller.now()
+            // Later ones reach the next agent, if this one exits before it has answered.
+            let begun = Set(submissions.keys)
+            while phase == .draining, !activities.isEmpty || !begun.isDisjoint(with: submissions.keys) {
+                // Nothing ends while the journal is away: the next agents find what this one has begun.
+                if journal.isReached { reached = Poller.now() }
+                guard Poller.now() - reached < Self.patience else { break }
                 for (id, activity) in activities {
                     if case .loading(let task) = activity, transfers[id]?.isResumable == true { task.cancel() }
                 }
+                // An attempt that must not be repeated would wait for its program's answer.
+                withdrawChallenges()
                 try? await Poller.shared.sleep(until: Poller.now() + 20_000_000, .never)
             }
             alarm.handOver()
@@ -282,7 +290,9 @@ actor TransferService {
             owner.client?.channel.close()
             owner.session?.invalidateAndCancel()
         }
-        if isShared { try? await journal.release(transfers.filter { !$0.isAnnounced }.map(\.claim)) }
+        // An attempt that has not stopped keeps its claim until this agent's lease ends.
+        let free = transfers.filter { !$0.isAnnounced && activities[$0.id] == nil }
+        if isShared { try? await journal.release(free.map(\.claim)) }
         let journal = journal
         _ = await BlockingThreads.files.call(.never) { journal.finish() }
     }

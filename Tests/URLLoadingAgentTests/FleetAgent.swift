@@ -23,7 +23,7 @@ struct FleetAgent: Sendable {
 
     init(_ address: String, leaseTime: Int64 = 60_000, files: String? = nil) async throws {
         let (rig, lines) = (AgentRig(), Lines())
-        journal = try await PostgresJournal.open(address, leaseTime: leaseTime) { lines.add($0) }
+        journal = try await PostgresJournal.open(address, leaseTime: leaseTime, settling: 0) { lines.add($0) }
         try PrivateFolder.make(rig.state)
         service = try TransferService(
             journal, folder: rig.state, files: files, renewingEvery: 300_000_000

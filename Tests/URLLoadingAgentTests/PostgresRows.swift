@@ -100,17 +100,17 @@ struct PostgresRows {
     func deadAgent() async throws {
         let address = try await Self.database()
         let dead = try await PostgresJournal.open(address, leaseTime: 300) { _ in }
-        let living = try await PostgresJournal.open(address) { _ in }
+        let living = try await PostgresJournal.open(address, settling: 0) { _ in }
         try await JournalRows.identify(["a"], dead)
         let lost = try await JournalRows.accept("t1", dead)
         let kept = try await JournalRows.accept("t2", living)
         var claimed: [JournaledTransfer] = []
         while claimed.isEmpty {
-            #expect(try await living.renew([kept]).isEmpty)
+            #expect(try await living.renew([kept]).lost.isEmpty)
             claimed = try await living.claim(.ready(atMost: 5)).transfers
         }
         #expect(claimed.map(\.id) == ["t1"])
-        #expect(try await dead.renew([lost]) == [lost.number])
+        #expect(try await dead.renew([lost]).lost == [lost.number])
         for change in [JournalChange.event(lost), .update(lost, state: [6], progress: [], standing: .ready)] {
             await #expect(throws: JournalFailure.stale) { try await dead.write([change], mayFail: false) }
         }
@@ -152,7 +152,7 @@ struct PostgresRows {
         #expect(await heard.next() == .parked(agent: one.agent, identifier: "a b"))
         // The agent with the program makes it ready, for itself.
         #expect(try await other.claim(.ready(atMost: 5)).transfers.isEmpty)
-        try await other.unpark("a b")
+        try await other.unpark("a b", again: false)
         #expect(try await one.claim(.ready(atMost: 5)).transfers.isEmpty)
         #expect(try await other.claim(.ready(atMost: 5)).transfers.map(\.id) == ["t2"])
         try await Self.close(one, other)
@@ -173,7 +173,7 @@ struct PostgresRows {
             try await journal.write([.update(claim, state: state, progress: [], standing: .working)], mayFail: false)
             #expect(try await journal.transfer("t1")?.state == state)
         }
-        #expect(try await journal.renew([claim]).isEmpty)
+        #expect(try await journal.renew([claim]).lost.isEmpty)
         try await Self.close(journal)
     }
 
@@ -278,7 +278,7 @@ struct PostgresRows {
         _ = try await written
         #expect(try await journal.transfer("t1")?.state == [9])
         #expect(try await journal.transfer("t2") == nil)
-        #expect(try await journal.renew([claim]).isEmpty)
+        #expect(try await journal.renew([claim]).lost.isEmpty)
         try await Self.close(journal)
     }
 

@@ -87,7 +87,7 @@ final class PostgresServer: Sendable {
     /// Starts the server, after a kill as well: its processes may still be ending.
     func start() async throws {
         var arguments = [
-            "-D", folder + "/data", "-k", folder + "/run", "-c", "listen_addresses=", "-c", "max_connections=40",
+            "-D", folder + "/data", "-k", folder + "/run", "-c", "listen_addresses=", "-c", "max_connections=100",
             "-c", "fsync=off", "-c", "shared_buffers=16MB", "-c", "restart_after_crash=off",
         ]
         if identity != nil {
