@@ -98,12 +98,13 @@ final class PostgresJournal: Journal {
     /// Sets what a new connection needs.
     static func prepare(_ connection: PostgresConnection) async throws(PostgresFailure) {
         // Each statement finds a few rows by an index. The planner, which does not know the values of prepared
-        // statements, expects many, and would read and sort all transfers that are ready for each claim.
+        // statements, expects many, and would read and sort all transfers that are ready for each claim. To compile
+        // statements (`jit`) takes far longer than to run them.
         try await connection.run(
             """
             SET statement_timeout = '20s'; SET lock_timeout = '10s'; SET bytea_output = 'hex';
             SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_hashjoin = off;
-            SET enable_mergejoin = off; LISTEN urlloading
+            SET enable_mergejoin = off; SET jit = off; LISTEN urlloading
             """)
         // What the role, the database or the server says of these does not count. Names of functions and operators are
         // those of PostgreSQL; a claim is seen when it is committed; what was committed survives a crash.

@@ -307,7 +307,7 @@ struct FleetRows {
             let row = try await admin.run("SELECT priority, agent FROM urlloading.claim").rows.first
             #expect(row?.integer(0) == 99 && row?.isNull(1) == true)
             try await command("resume")
-            try await origin.wait { $0.stalled == 2 }
+            try await origin.wait { $0.requests == 2 && $0.stalled == 1 }
             try await command("cancel")
             #expect(try await program.request(.listen) == .done)
             let (sequence, record) = try await program.nextEvent()
