@@ -11,8 +11,12 @@ struct AgentOptions: Sendable, Equatable {
     var folder: String?
     /// The address of a database that agents share; `nil` for the journal in the folder.
     var journal: JournalAddress?
+    /// The folder in which agents that share a journal keep the files of transfers; `nil` for one in `folder`.
+    var files: String?
     /// The seconds of idleness after which the agent exits; `nil` for never.
     var idle: Double? = 60
+    /// Whether to ask the agent that listens to take no more work, and to wait until it has exited.
+    var drains = false
     var wantsHelp = false
 
     static let help = """
@@ -24,8 +28,12 @@ struct AgentOptions: Sendable, Equatable {
           --folder PATH     the folder of the journal; $XDG_STATE_HOME/url-loading by default
           --journal ADDRESS a PostgreSQL database that agents share, in place of the journal in the folder:
                             postgresql://host/name. One with a password is taken from $URLLOADING_JOURNAL only
+          --files PATH      a folder that agents with one --journal share, on one machine or several, for the files of
+                            transfers; by default each agent has its own. $URLLOADING_FILES names it, too
           --idle SECONDS    exit after this time without work; 60 by default
           --foreground      do not exit when idle
+          --drain           ask the agent at the socket, or in the folder, to take no more work: it stops what can be
+                            continued later, ends the rest, and exits; returns 0 then, and 69 if there is no agent
 
         """
 
@@ -37,11 +45,16 @@ struct AgentOptions: Sendable, Equatable {
             switch word {
             case "--help", "-h": options.wantsHelp = true
             case "--foreground": options.idle = nil
-            case "--socket", "--folder":
+            case "--drain": options.drains = true
+            case "--socket", "--folder", "--files":
                 guard let path = rest.popFirst(), path.hasPrefix("/") else {
                     return .failure(.init(words: "\(word) needs an absolute path"))
                 }
-                if word == "--socket" { options.socket = path } else { options.folder = path }
+                switch word {
+                case "--socket": options.socket = path
+                case "--folder": options.folder = path
+                default: options.files = path
+                }
             case "--journal":
                 guard let text = rest.popFirst(), let address = JournalAddress(text) else {
                     return .failure(.init(words: "--journal needs an address such as postgresql://host/name"))
@@ -78,18 +91,31 @@ struct JournalAddress: Sendable, Equatable, CustomStringConvertible {
     /// The environment variable that has the address if no option has it.
     static let variable = "URLLOADING_JOURNAL"
 
-    /// Fails for an address of anything but PostgreSQL.
+    /// Fails for an address of anything but PostgreSQL, and for one of which libpq would take a part of a password for
+    /// something else: for it, the user's name and the password end at the first `@` before the first `/`, also behind
+    /// a `?`. In other places `@` is written `%40`, and in a password `/` and `?` are `%2F` and `%3F`.
     init?(_ text: String) {
         guard text.hasPrefix("postgresql://") || text.hasPrefix("postgres://") else { return nil }
         self.text = text
+        let path = rest.dropFirst(authority.utf8.count).prefix { $0 != UInt8(ascii: "?") }
+        let marks = authority.utf8.count { $0 == UInt8(ascii: "@") }
+        guard marks == 0 || marks == 1 && !authority.contains("?"), !path.contains(UInt8(ascii: "@")) else {
+            return nil
+        }
     }
+
+    /// The address behind `//`.
+    private var rest: Substring.UTF8View { text.utf8.drop { $0 != UInt8(ascii: ":") }.dropFirst(3) }
+    private var authority: String { String(decoding: rest.prefix { $0 != UInt8(ascii: "/") }, as: UTF8.self) }
 
     /// Whether the address contains a password: behind the user's name, or as a parameter.
     var hasPassword: Bool {
-        let rest = text.drop { $0 != ":" }.dropFirst(3)
-        let (authority, query) = (rest.prefix { $0 != "/" && $0 != "?" }, rest.drop { $0 != "?" })
-        let user = authority.lastIndex(of: "@").map { authority[..<$0] } ?? ""
-        return user.contains(":") || query.lowercased().contains("password=")
+        let user = authority.firstIndex(of: "@").map { authority[..<$0] } ?? ""
+        let names = text.drop { $0 != "?" }.dropFirst().split(separator: "&").map { parameter in
+            parameter.prefix { $0 != "=" }.lowercased()
+        }
+        // libpq decodes names, too: one with `%` may be that of a password.
+        return user.contains(":") || names.contains { $0.hasSuffix("password") || $0.contains("%") }
     }
 
     /// Without anything that may be secret.

@@ -21,12 +21,16 @@ struct AgentProcess: Sendable {
     }
 
     func run() async -> Int32 {
+        guard !options.drains else { return await drain() }
         let opened: Opened
         let service: TransferService
         do throws(JournalFailure) {
             opened = try await open()
             let journal = opened.journal
-            service = try TransferService(journal, folder: folder, log: { BackgroundAgent.log($0) })
+            let files = options.files ?? environment["URLLOADING_FILES"].flatMap { $0.hasPrefix("/") ? $0 : nil }
+            service = try TransferService(
+                journal, folder: folder, files: journal.signals == nil ? nil : files,
+                log: { BackgroundAgent.log($0) })
         } catch {
             switch error {
             case .inUse: BackgroundAgent.log("another agent uses the journal in \(folder)")
@@ -46,6 +50,23 @@ struct AgentProcess: Sendable {
         }
         defer { withExtendedLifetime(opened) {} }
         return await serve(service, listener)
+    }
+
+    private var socket: String { options.socket ?? folder + "/agent.sock" }
+
+    /// Lets another agent take no more work, and waits until it has exited.
+    private func drain() async -> Int32 {
+        do throws(AgentFailure) {
+            let link = try await AgentLink.open(socket)
+            _ = try await link.request(.drain)
+            // The end of the connection is the end of the agent.
+            for await _ in link.announcements {}
+            link.close()
+            return 0
+        } catch {
+            BackgroundAgent.log(error.detail)
+            return 69
+        }
     }
 
     private var address: JournalAddress? {
@@ -91,11 +112,10 @@ struct AgentProcess: Sendable {
 
     private func listen() throws(IOFailure) -> LocalListener {
         if let descriptor = options.listener ?? manager.listener { return try LocalListener(adopting: descriptor) }
-        let path = options.socket ?? folder + "/agent.sock"
-        if let slash = path.lastIndex(of: "/"), slash != path.startIndex {
-            try PrivateFolder.make(String(path[..<slash]))
+        if let slash = socket.lastIndex(of: "/"), slash != socket.startIndex {
+            try PrivateFolder.make(String(socket[..<slash]))
         }
-        return try LocalListener(replacing: path)
+        return try LocalListener(replacing: socket)
     }
 
     private func serve(_ service: TransferService, _ listener: LocalListener) async -> Int32 {

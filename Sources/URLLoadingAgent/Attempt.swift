@@ -29,6 +29,8 @@ enum AttemptResult: Sendable {
 enum AttemptReport: Sendable {
     case responded(TransferResponse)
     case token(Data)
+    /// The part of another agent was copied: the token of the copy is to replace its token.
+    case moved(from: Data, to: Data)
     case uploadToken(String)
     case received(Int64, expected: Int64?)
     case sent(Int64, expected: Int64?)
@@ -37,17 +39,20 @@ enum AttemptReport: Sendable {
 struct Attempt: Sendable {
     let transfer: Transfer
     let session: Session
-    let spool: Spool
+    let spool: any FileStore
+    /// The name of this agent among those that share the journal.
+    let agent: String
     let report: @Sendable (AttemptReport) async -> Void
     /// Puts a challenge to the program; returns `nil` if it is away.
     let ask: @Sendable (TransferChallenge) async -> TransferAnswer?
     private let outcome = ChallengeOutcome()
 
     init(
-        transfer: Transfer, session: Session, spool: Spool, report: @escaping @Sendable (AttemptReport) async -> Void,
+        transfer: Transfer, session: Session, spool: any FileStore, agent: String = "",
+        report: @escaping @Sendable (AttemptReport) async -> Void,
         ask: @escaping @Sendable (TransferChallenge) async -> TransferAnswer?
     ) {
-        (self.transfer, self.session, self.spool) = (transfer, session, spool)
+        (self.transfer, self.session, self.spool, self.agent) = (transfer, session, spool, agent)
         (self.report, self.ask) = (report, ask)
     }
 
@@ -91,6 +96,10 @@ struct Attempt: Sendable {
         }
         if case .failure(let error)? = checked { return .failed(error, mayRepeat: true) }
         // The agent was killed after the last byte and before the journal recorded it.
+        if transfer.progress.response != nil, !spool.earlierSuffixes(transfer).isEmpty {
+            let transfer = transfer
+            _ = await BlockingThreads.files.call(.never) { spool.takeOver(transfer) }
+        }
         if let response = transfer.progress.response, let size = Self.size(path),
             response.expectedLength == nil || transfer.progress.expectedToReceive.map({ $0 == size }) ?? true
         {
@@ -102,7 +111,10 @@ struct Attempt: Sendable {
         options.requiresSuccess = order.requiresSuccess
         options.expectedDigest = order.digest.flatMap { try? BodyDigest($0) }
         options.parallelRanges = order.parallelRanges.flatMap { ParallelRanges($0) }
-        let held = (transfer.progress.resumption ?? transfer.order.resumption).flatMap { try? ResumeToken($0) }
+        var held = (transfer.progress.resumption ?? transfer.order.resumption).flatMap { try? ResumeToken($0) }
+        if let token = held, spool.mayBeWritten(by: transfer.progress.writer, notBy: agent) {
+            held = await takeOver(token)
+        }
         let task =
             held.map { session.downloadTask(resuming: $0, request: request, options: options, decisions: decisions) }
             ?? session.downloadTask(request, options: options, decisions: decisions)
@@ -111,6 +123,17 @@ struct Attempt: Sendable {
         } onCancel: {
             task.cancel()
         }
+    }
+
+    /// Copies the part of an agent that may still write it.
+    /// - Returns: `nil` if nothing of it can be used.
+    private func takeOver(_ token: ResumeToken) async -> ResumeToken? {
+        let copied = await BlockingThreads.files.call(.never) { () -> Result<ResumeToken, LoadError> in
+            Result { () throws(LoadError) in try token.copied() }
+        }
+        guard let copy = try? copied?.get() else { return nil }
+        await report(.moved(from: token.data, to: copy.data))
+        return copy
     }
 
     private static func size(_ path: String) -> Int64? {
@@ -201,7 +224,7 @@ struct Attempt: Sendable {
         guard let path = transfer.order.source else {
             return .failed(LoadError(.fileNotFound, phase: .preparing, party: .local), mayRepeat: false)
         }
-        if let stamp = transfer.order.sourceStamp, SourceStamp(path: path) != stamp {
+        if let stamp = transfer.order.sourceStamp, !spool.isUnchanged(path, since: stamp) {
             return .failed(
                 LoadError(.uploadSourceChanged, phase: .preparing, party: .local, url: request.url), mayRepeat: false)
         }

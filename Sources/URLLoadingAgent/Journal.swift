@@ -28,6 +28,8 @@ enum TransferStanding: Sendable, Equatable {
     case later(Int64)
     /// None, until its program resumes it or answers a challenge. - isParked: whether a challenge waits.
     case none(isParked: Bool)
+    /// None, until its program attaches again: it was asked, and has not answered.
+    case refused
 }
 
 /// What a journal must know of a transfer to give it to an agent.
@@ -35,14 +37,16 @@ struct JournaledTerms: Sendable, Equatable {
     var host: String
     var priority: UInt8
     var isDiscretionary: Bool
+    /// Transfers of an identifier with the same affinity belong to one agent while it lives.
+    var affinity: String?
     var standing: TransferStanding
 
     init(
         host: String = "", priority: UInt8 = TransferOrder.usualPriority, isDiscretionary: Bool = false,
-        standing: TransferStanding = .ready
+        affinity: String? = nil, standing: TransferStanding = .ready
     ) {
         (self.host, self.priority, self.isDiscretionary) = (host, priority, isDiscretionary)
-        self.standing = standing
+        (self.affinity, self.standing) = (affinity, standing)
     }
 }
 
@@ -97,17 +101,21 @@ struct JournaledEvent: Sendable, Equatable {
 /// Which transfers an agent claims.
 enum ClaimRequest: Sendable, Equatable {
     /// Transfers that may begin now.
-    /// - hosts, identifiers: those for which the agent has no place.
+    /// - room: the agent's own places for them.
+    /// - after: the identifier whose transfer the agent has claimed last; the next one comes first.
     /// - takesDiscretionary: whether those are meant too that leave their moment to the agent.
-    case ready(atMost: Int, except: Exclusions = Exclusions(), takesDiscretionary: Bool = true)
-    /// Those of an identifier whose challenges wait for the program.
-    case parked(of: String, after: Int64, atMost: Int)
+    case ready(atMost: Int, room: Room = Room(), after: String? = nil, takesDiscretionary: Bool = true)
     /// One, whatever it waits for.
     case one(id: String)
 
-    struct Exclusions: Sendable, Equatable {
-        var hosts: [String] = []
-        var identifiers: [String] = []
+    /// The places that an agent has left.
+    struct Room: Sendable, Equatable {
+        /// For hosts and identifiers of transfers that it works on.
+        var hosts: [String: Int] = [:]
+        var identifiers: [String: Int] = [:]
+        /// For each other host and identifier.
+        var ofHost = Int(Int32.max)
+        var ofIdentifier = Int(Int32.max)
     }
 }
 
@@ -129,8 +137,40 @@ enum JournalSignal: Sendable, Equatable {
     case event(identifier: String)
     /// A challenge waits for a program, which is not connected to the agent that says so, or has not answered.
     case parked(agent: String, identifier: String)
+    /// Programs have commands for transfers of an agent.
+    case command(agent: String)
     /// The journal was not reached for some time.
     case reconnected
+    /// An agent of a later version has changed the journal: this agent cannot use it any more.
+    case outdated
+}
+
+/// A command of a program for a transfer, which waits for the agent that has claimed it, or will.
+struct JournaledCommand: Sendable, Equatable {
+    var number: Int64
+    /// The id of the transfer.
+    var transfer: String
+    /// Of the transfer.
+    var identifier: String
+    var verb: String
+    var argument: [UInt8]
+
+    init(number: Int64, transfer: String, identifier: String, verb: String, argument: [UInt8]) {
+        (self.number, self.transfer, self.identifier) = (number, transfer, identifier)
+        (self.verb, self.argument) = (verb, argument)
+    }
+}
+
+/// What an agent has lost without knowing it, because it was stopped or away for longer than its leases.
+struct JournalRenewal: Sendable, Equatable {
+    /// The numbers of transfers that this agent has no claim on any more.
+    var lost: Set<Int64> = []
+    /// The identifiers whose programs are attached to this agent as far as the journal knows.
+    var identifiers: Set<String> = []
+
+    init(lost: Set<Int64> = [], identifiers: Set<String> = []) {
+        (self.lost, self.identifiers) = (lost, identifiers)
+    }
 }
 
 /// One change. The changes of a group are written together or not at all.
@@ -148,12 +188,19 @@ enum JournalChange: Sendable, Equatable {
     case event(TransferClaim)
     /// The program has handled an event: removes the event, its transfer, and the transfer's secrets.
     case acknowledge(sequence: Int64, identifier: String)
+    /// A server has asked for a pause: no transfer of the host begins for some nanoseconds, by any agent that shares
+    /// the journal. One of a single agent records nothing.
+    case pause(host: String, nanoseconds: Int64)
+    /// A command of a program for a transfer that another agent works on.
+    case command(transfer: String, verb: String, argument: [UInt8])
+    /// A command has taken effect.
+    case carriedOut(command: Int64)
 
     /// The claim under which the change is made; `nil` for changes that need none.
     var claim: TransferClaim? {
         switch self {
         case .order(let claim, _, _), .update(let claim, _, _, _), .event(let claim): claim
-        case .identifier, .leave, .accept, .acknowledge: nil
+        case .identifier, .leave, .accept, .acknowledge, .pause, .command, .carriedOut: nil
         }
     }
 }
@@ -203,6 +250,10 @@ protocol Journal: Sendable {
     var signals: AsyncStream<JournalSignal>? { get }
     /// The name of this agent among those that share the journal.
     var agent: String { get }
+    /// Whether so many changes wait to be written that the journal takes no new work.
+    var isFull: Bool { get }
+    /// Whether changes reach the journal now, as far as is known.
+    var isReached: Bool { get }
 
     /// Returns the identifiers, in any order.
     func identifiers() async throws(JournalFailure) -> [JournaledIdentifier]
@@ -213,11 +264,23 @@ protocol Journal: Sendable {
     /// them at the first call.
     func claim(_ request: ClaimRequest) async throws(JournalFailure) -> ClaimedTransfers
     /// Prolongs the claims of this agent, and its hold on the identifiers of attached programs. Ends those of agents
-    /// that have not done so for too long.
-    /// - Returns: the numbers of the given transfers that are not claimed by this agent any more.
-    func renew(_ claims: [TransferClaim]) async throws(JournalFailure) -> Set<Int64>
+    /// that have not done so for too long, and claims of this agent that it does not know: the answer in which it would
+    /// have received them was lost.
+    /// - Parameter claims: the claims that this agent knows, except those that waiting groups will end.
+    func renew(_ claims: [TransferClaim]) async throws(JournalFailure) -> JournalRenewal
     /// Ends claims of this agent, so that any agent may claim the transfers.
     func release(_ claims: [TransferClaim]) async throws(JournalFailure)
+    /// Returns the commands for transfers that this agent has claimed, or no agent, in the order in which they were
+    /// given.
+    func commands() async throws(JournalFailure) -> [JournaledCommand]
+    /// Lets other agents carry out the transfers of this agent's affinities: it takes no more work.
+    func stopClaiming() async throws(JournalFailure)
+    /// Returns what the agents do that share the journal; `nil` for a journal of one agent.
+    func fleet() async throws(JournalFailure) -> FleetReport?
+    /// Makes the transfers of an identifier ready whose challenges wait for its program, for this agent alone while it
+    /// lives.
+    /// - Parameter again: whether also those whose challenges a program that is attached to this agent has not answered.
+    func unpark(_ identifier: String, again: Bool) async throws(JournalFailure)
 
     /// Queues a group of changes. Never blocks.
     /// - Parameters:
@@ -226,6 +289,12 @@ protocol Journal: Sendable {
     ///   - done: called on a thread of the journal when the group is on the disk, or was dropped.
     func write(
         _ changes: [JournalChange], mayFail: Bool,
+        done: @escaping @Sendable (Result<JournalReceipt, JournalFailure>) -> Void)
+
+    /// Queues a new transfer, in a group that is dropped if it cannot be written.
+    /// - Parameter isWanted: whether its program is still there; asked just before each attempt to write it.
+    func submit(
+        _ transfer: JournaledTransfer, while isWanted: @escaping @Sendable () -> Bool,
         done: @escaping @Sendable (Result<JournalReceipt, JournalFailure>) -> Void)
 
     /// Returns transfers of an identifier with greater numbers than `number`, in order, without their secrets.
@@ -244,6 +313,19 @@ protocol Journal: Sendable {
 }
 
 extension Journal {
+    var isFull: Bool { false }
+    var isReached: Bool { true }
+    func unpark(_ identifier: String, again: Bool) async throws(JournalFailure) {}
+    func submit(
+        _ transfer: JournaledTransfer, while isWanted: @escaping @Sendable () -> Bool,
+        done: @escaping @Sendable (Result<JournalReceipt, JournalFailure>) -> Void
+    ) {
+        write([.accept(transfer)], mayFail: true, done: done)
+    }
+    func commands() async throws(JournalFailure) -> [JournaledCommand] { [] }
+    func stopClaiming() async throws(JournalFailure) {}
+    func fleet() async throws(JournalFailure) -> FleetReport? { nil }
+
     /// Writes a group, and returns when it is on the disk.
     @discardableResult
     func write(_ changes: [JournalChange], mayFail: Bool) async throws(JournalFailure) -> JournalReceipt {

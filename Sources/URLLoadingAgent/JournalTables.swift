@@ -70,6 +70,8 @@ enum JournalTables {
             try count(&nextNumber, database)
         case .acknowledge(let sequence, let identifier):
             receipt.removed = try remove(sequence, of: identifier, database)
+        // Of agents that share a journal.
+        case .pause, .command, .carriedOut: break
         }
     }
 

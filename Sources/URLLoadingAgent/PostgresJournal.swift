@@ -7,18 +7,18 @@ import URLLoadingIO
 /// The journal as a PostgreSQL database, which the agents of several machines share.
 ///
 /// One task has the connection: it writes the queued groups, many in one transaction, answers what was asked for, and
-/// otherwise waits for notifications. While the database cannot be reached, groups wait, and questions are refused.
+/// otherwise waits for notifications. While the database cannot be reached, groups wait, and questions are refused; so
+/// is new work if the groups that wait are large (``JournalBacklog``).
 final class PostgresJournal: Journal {
-    private struct Group: Sendable {
-        let changes: [JournalChange]
-        let mayFail: Bool
-        let done: @Sendable (Result<JournalReceipt, JournalFailure>) -> Void
-    }
     private typealias Question = @Sendable (Result<PostgresStatements, PostgresFailure>) async -> PostgresFailure?
     private struct State: Sendable {
-        var groups: [Group] = []
+        var backlog = JournalBacklog()
         var questions: [Question] = []
         var connection: PostgresConnection?
+        /// The moment of the poller's clock since which the connection lasts.
+        var connected = Poller.now()
+        /// Claims that the last renewal has found, and that this agent did not know.
+        var unknown: Set<TransferClaim> = []
         /// Why there is no connection.
         var failure = PostgresFailure(.disconnected, "not connected yet")
         var isEnding = false
@@ -30,7 +30,10 @@ final class PostgresJournal: Journal {
     let agent: String
     private let signal: AsyncStream<JournalSignal>.Continuation
     private let address: String
+    private let schema: PostgresSchema
     private let leaseTime: Int64
+    private let places: Int
+    private let settling: Int64
     private let log: @Sendable (String) -> Void
     private let state: Lock<State>
     private let slot = Poller.shared.borrowSlot()
@@ -44,30 +47,39 @@ final class PostgresJournal: Journal {
     /// - Parameters:
     ///   - address: a URI or keywords and values, as libpq takes them. It appears in no message.
     ///   - leaseTime: the milliseconds after which a claim ends that is not renewed; the same for all agents.
+    ///   - places: the transfers of a host that may run at once, of all agents together; what the table `host` says of
+    ///     a host counts more.
+    ///   - settling: the milliseconds for which a connection must have lasted before this agent ends claims that others
+    ///     have not renewed: they may come back a little later from the same outage. `leaseTime` if it is `nil`.
     ///   - log: receives a line when the database cannot be reached, and when it is reached again.
     /// - Throws: ``JournalFailure/newer(version:)``, ``JournalFailure/failed(_:)``.
     static func open(
         _ address: String, schema: PostgresSchema = .current, leaseTime: Int64 = 60_000,
-        log: @escaping @Sendable (String) -> Void
+        places: Int = SchedulePlan.Limits().host, settling: Int64? = nil, log: @escaping @Sendable (String) -> Void
     ) async throws(JournalFailure) -> PostgresJournal {
         let connection: PostgresConnection
         let version: Int
         do throws(PostgresFailure) {
             connection = try await PostgresConnection.open(address)
-            version = try await schema.migrate(connection)
             try await prepare(connection)
+            version = try await schema.migrate(connection)
         } catch { throw .failed("\(error)") }
         guard version <= schema.versions.count else { throw .newer(version: Int64(version)) }
-        let journal = PostgresJournal(address, connection, leaseTime, log)
+        let journal = PostgresJournal(
+            address, schema, connection, leaseTime, places, settling ?? leaseTime, log)
+        do throws(PostgresFailure) { try await journal.statements(connection).live() } catch {
+            throw .failed("\(error)")
+        }
         Task { await journal.work() }
         return journal
     }
 
     private init(
-        _ address: String, _ connection: PostgresConnection, _ leaseTime: Int64,
-        _ log: @escaping @Sendable (String) -> Void
+        _ address: String, _ schema: PostgresSchema, _ connection: PostgresConnection, _ leaseTime: Int64,
+        _ places: Int, _ settling: Int64, _ log: @escaping @Sendable (String) -> Void
     ) {
-        (self.address, self.leaseTime, self.log) = (address, leaseTime, log)
+        (self.address, self.schema, self.leaseTime) = (address, schema, leaseTime)
+        (self.places, self.settling, self.log) = (places, settling, log)
         let (stream, continuation) = AsyncStream.makeStream(
             of: JournalSignal.self, bufferingPolicy: .bufferingNewest(1_000))
         (signals, signal) = (stream, continuation)
@@ -76,21 +88,34 @@ final class PostgresJournal: Journal {
         state = Lock(State(connection: connection))
     }
 
+    deinit { Poller.shared.returnSlot(slot) }
+
     private static var hostName: String {
         let name = (try? FileReader.text("/proc/sys/kernel/hostname")) ?? ""
         return name.split(whereSeparator: \.isNewline).first.map(String.init) ?? "unknown"
     }
 
     /// Sets what a new connection needs.
-    private static func prepare(_ connection: PostgresConnection) async throws(PostgresFailure) {
+    static func prepare(_ connection: PostgresConnection) async throws(PostgresFailure) {
         // Each statement finds a few rows by an index. The planner, which does not know the values of prepared
-        // statements, expects many, and would read and sort all transfers that are ready for each claim.
+        // statements, expects many, and would read and sort all transfers that are ready for each claim. To compile
+        // statements (`jit`) takes far longer than to run them.
         try await connection.run(
             """
             SET statement_timeout = '20s'; SET lock_timeout = '10s'; SET bytea_output = 'hex';
             SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_hashjoin = off;
-            SET enable_mergejoin = off; LISTEN urlloading
+            SET enable_mergejoin = off; SET jit = off; LISTEN urlloading
             """)
+        // What the role, the database or the server says of these does not count. Names of functions and operators are
+        // those of PostgreSQL; a claim is seen when it is committed; what was committed survives a crash.
+        try await connection.run(
+            """
+            SET search_path = pg_catalog, pg_temp; SET default_transaction_isolation = 'read committed';
+            SELECT set_config('synchronous_commit', 'on', false)
+            WHERE current_setting('synchronous_commit') IN ('off', 'local')
+            """)
+        let found = try await connection.run("SELECT current_setting('transaction_read_only') = 'on'")
+        if found.rows.first?.flag(0) == true { throw PostgresFailure(.disconnected, "the database is read-only") }
     }
 
     // MARK: The task of the connection
@@ -112,21 +137,25 @@ final class PostgresJournal: Journal {
                 guard try await serve(statements(connection)) else { break }
             } catch { disconnected(error) }
         }
+        if let connection = state.withLock({ $0.connection }) { try? await statements(connection).depart() }
         disconnected(PostgresFailure(.disconnected, "the journal is closed"), isExpected: true)
         signal.finish()
         hasEnded.raise()
     }
 
     private func statements(_ connection: PostgresConnection) -> PostgresStatements {
-        PostgresStatements(connection: connection, agent: agent, leaseTime: leaseTime)
+        let lasted = Poller.now() - state.withLock(\.connected)
+        return PostgresStatements(
+            connection: connection, agent: agent, leaseTime: leaseTime, places: places,
+            endsForeignClaims: lasted >= settling * 1_000_000)
     }
 
     /// Does what is queued, or waits for it.
     /// - Returns: false when everything is done and the journal ends.
     private func serve(_ statements: PostgresStatements) async throws(PostgresFailure) -> Bool {
         let (groups, questions, isEnding) = state.withLock { state in
-            defer { (state.groups, state.questions) = ([], []) }
-            return (state.groups, state.questions, state.isEnding)
+            defer { state.questions = [] }
+            return (state.backlog.takeAll(), state.questions, state.isEnding)
         }
         do throws(PostgresFailure) {
             try await commit(groups, statements)
@@ -138,12 +167,14 @@ final class PostgresJournal: Journal {
         var lost: PostgresFailure?
         for question in questions {
             let failure = await question(lost.map { .failure($0) } ?? .success(statements))
-            if let failure, failure.kind == .disconnected { lost = lost ?? failure }
+            if let failure, failure.endsSession { lost = lost ?? failure }
         }
         if let lost { throw lost }
-        guard groups.isEmpty, questions.isEmpty else { return true }
-        guard !isEnding else { return false }
-        for notification in try await statements.connection.notifications(until: Poller.now() + 60_000_000_000) {
+        let isDone = groups.isEmpty && questions.isEmpty
+        guard !isDone || !isEnding else { return false }
+        // Also in a turn with work: a busy agent hears of commands, too.
+        let moment = isDone ? Poller.now() + 60_000_000_000 : 0
+        for notification in try await statements.connection.notifications(until: moment) {
             if let found = JournalSignal(notification.payload) { signal.yield(found) }
         }
         return true
@@ -172,7 +203,10 @@ final class PostgresJournal: Journal {
         do throws(PostgresFailure) {
             let connection = try await PostgresConnection.open(address)
             try await Self.prepare(connection)
-            state.withLock { $0.connection = connection }
+            // Another agent may have migrated the tables meanwhile, or an older copy may have been restored.
+            let version = try await schema.migrate(connection)
+            guard version <= schema.versions.count else { return outdated(by: version) }
+            state.withLock { ($0.connection, $0.connected) = (connection, Poller.now()) }
         } catch {
             state.withLock { $0.failure = error }
             return false
@@ -182,66 +216,135 @@ final class PostgresJournal: Journal {
         return true
     }
 
+    /// The tables are of a later version: they are left as they are, and this agent must go.
+    private func outdated(by version: Int) -> Bool {
+        let words = "its tables are of version \(version), later than this agent; they are left as they are"
+        let isNew = state.withLock { state in
+            defer { state.failure = PostgresFailure(.disconnected, words) }
+            return state.failure.detail != words
+        }
+        if isNew {
+            log("the database is reached again, but \(words)")
+            signal.yield(.outdated)
+        }
+        return false
+    }
+
     // MARK: Writing
+
+    var isFull: Bool { state.withLock(\.backlog.isFull) }
+    var isReached: Bool { state.withLock { $0.connection != nil } }
 
     func write(
         _ changes: [JournalChange], mayFail: Bool,
         done: @escaping @Sendable (Result<JournalReceipt, JournalFailure>) -> Void
     ) {
-        let connection = state.withLock { state in
-            state.groups.append(Group(changes: changes, mayFail: mayFail, done: done))
-            return state.connection
-        }
+        write(JournalGroup(changes, mayFail: mayFail, done: done))
+    }
+
+    func submit(
+        _ transfer: JournaledTransfer, while isWanted: @escaping @Sendable () -> Bool,
+        done: @escaping @Sendable (Result<JournalReceipt, JournalFailure>) -> Void
+    ) {
+        write(JournalGroup([.accept(transfer)], mayFail: true, while: isWanted, done: done))
+    }
+
+    private func write(_ group: JournalGroup) {
+        let (isAdded, connection) = state.withLock { ($0.backlog.add(group), $0.connection) }
+        guard isAdded else { return Self.fail([group], Self.full) }
         connection?.wake()
     }
 
-    /// Writes groups in one transaction; if the server refuses one of them, each in its own.
-    private func commit(_ groups: [Group], _ statements: PostgresStatements) async throws(PostgresFailure) {
+    private static let full =
+        "the database takes no changes, and those that wait fill the agent's memory: no new work is accepted until then"
+
+    /// Reports on a thread of its own, because a caller may hold locks.
+    private static func fail(_ groups: [JournalGroup], _ words: String) {
         guard !groups.isEmpty else { return }
-        var rest = groups[...]
-        do throws(PostgresFailure) {
-            do throws(PostgresFailure) {
-                let results = try await apply(groups, statements)
-                for (group, result) in zip(groups, results) { group.done(result) }
-                return
-            } catch { guard error.kind != .disconnected else { throw error } }
-            while let group = rest.first {
-                do throws(PostgresFailure) {
-                    let result = try await apply([group], statements)[0]
-                    rest.removeFirst()
-                    group.done(result)
-                } catch {
-                    guard error.kind != .disconnected else { throw error }
-                    if group.mayFail {
-                        rest.removeFirst()
-                        group.done(.failure(.failed("\(error)")))
-                    } else {
-                        // The group is written later, and those after it wait: their order counts.
-                        log("the journal cannot be written, which is tried again: \(error)")
-                        try? await Poller.shared.sleep(until: Poller.now() + Self.retryDelay, .never)
-                        break
-                    }
-                }
-            }
-        } catch {
-            // Some may have been written: groups can be repeated. Claims that have ended since are stale.
-            let left = rest
-            state.withLock { $0.groups = left + $0.groups }
-            throw error
-        }
-        let left = rest
-        state.withLock { $0.groups = left + $0.groups }
+        Task { for group in groups { group.done(.failure(.failed(words))) } }
     }
 
-    private func apply(_ groups: [Group], _ statements: PostgresStatements) async throws(PostgresFailure)
+    /// Writes groups in one transaction. What is not written goes back to the front of the queue.
+    private func commit(_ queued: [JournalGroup], _ statements: PostgresStatements) async throws(PostgresFailure) {
+        var (groups, unwanted): ([JournalGroup], [JournalGroup]) = ([], [])
+        for group in queued { if group.isWanted() { groups.append(group) } else { unwanted.append(group) } }
+        Self.fail(unwanted, "its program has gone")
+        guard !groups.isEmpty else { return }
+        var left = groups[...]
+        // Some may have been written if the connection was lost: groups can be repeated. Claims that have ended since
+        // are stale.
+        defer { state.withLock { [left] in $0.backlog.putBack(left) } }
+        do throws(PostgresFailure) {
+            let results = try await apply(groups, statements)
+            left = []
+            for (group, result) in zip(groups, results) { group.done(result) }
+        } catch {
+            switch error.kind {
+            case .disconnected, .noLibrary: throw error
+            case .refused where error.endsSession: throw error
+            case .refused where error.isConflict: break
+            case .refused where error.mayPass:
+                // Locked tables, or no room: each group by itself would wait for the same.
+                left = groups.filter { !$0.mayFail }[...]
+                Self.fail(groups.filter(\.mayFail), "\(error)")
+                await pause(for: error, left)
+            case .refused: try await commitApart(&left, statements)
+            }
+        }
+    }
+
+    /// Writes groups one by one: the server has refused one of them. Those that must be written, and are refused for
+    /// what they say, wait with the later ones of their transfers; the others go on.
+    private func commitApart(
+        _ left: inout ArraySlice<JournalGroup>, _ statements: PostgresStatements
+    ) async throws(PostgresFailure) {
+        var (aside, claims): ([JournalGroup], Set<TransferClaim>) = ([], [])
+        var reason: PostgresFailure?
+        defer { left = aside + left }
+        while let group = left.popFirst() {
+            if let claim = group.claim, claims.contains(claim) {
+                aside.append(group)
+                continue
+            }
+            do throws(PostgresFailure) { group.done(try await apply([group], statements)[0]) } catch {
+                if error.endsSession || error.mayPass && !group.mayFail { left.insert(group, at: left.startIndex) }
+                if error.endsSession { throw error }
+                if group.mayFail {
+                    group.done(.failure(.failed("\(error)")))
+                } else if error.mayPass {
+                    return await pause(for: error, left)
+                } else {
+                    reason = error
+                    aside.append(group)
+                    if let claim = group.claim { claims.insert(claim) }
+                }
+            }
+        }
+        if let reason { await pause(for: reason, aside[...]) }
+    }
+
+    private func pause(for error: PostgresFailure, _ left: ArraySlice<JournalGroup>) async {
+        guard !left.isEmpty else { return }
+        log("the journal cannot be written, which is tried again: \(error)")
+        try? await Poller.shared.sleep(until: Poller.now() + Self.retryDelay, .never)
+    }
+
+    private func apply(_ groups: [JournalGroup], _ statements: PostgresStatements) async throws(PostgresFailure)
         -> [Result<JournalReceipt, JournalFailure>]
     {
         let connection = statements.connection
         guard groups.contains(where: { !$0.changes.isEmpty }) else { return groups.map { _ in .success(.init()) } }
         try await connection.run("BEGIN")
         do throws(PostgresFailure) {
-            var results: [Result<JournalReceipt, JournalFailure>] = []
-            for group in groups { results.append(try await apply(group, statements)) }
+            var results = groups.map { _ in Result<JournalReceipt, JournalFailure>.success(.init()) }
+            var ended = groups.flatMap(\.ended)
+            for index in JournalGroup.order(of: groups) {
+                if ended.count > 1, !groups[index].ended.isEmpty {
+                    try await statements.lockCounters(of: ended)
+                    ended = []
+                }
+                results[index] = try await apply(groups[index], statements)
+            }
             try await connection.run("COMMIT")
             return results
         } catch {
@@ -250,7 +353,7 @@ final class PostgresJournal: Journal {
         }
     }
 
-    private func apply(_ group: Group, _ statements: PostgresStatements) async throws(PostgresFailure)
+    private func apply(_ group: JournalGroup, _ statements: PostgresStatements) async throws(PostgresFailure)
         -> Result<JournalReceipt, JournalFailure>
     {
         // A change that is refused is usually the first of its group, which then has changed nothing: it locks the row
@@ -313,13 +416,39 @@ final class PostgresJournal: Journal {
         try await ask { statements throws(PostgresFailure) in try await statements.claim(request) }
     }
 
-    func renew(_ claims: [TransferClaim]) async throws(JournalFailure) -> Set<Int64> {
+    func renew(_ claims: [TransferClaim]) async throws(JournalFailure) -> JournalRenewal {
         let held = try await ask { statements throws(PostgresFailure) in
             let held = try await statements.renew()
+            // A claim that was just answered is known at the next renewal, one whose answer was lost never is.
+            let forgotten = self.state.withLock { state in
+                let unknown = held.claims.subtracting(claims).subtracting(state.backlog.claims)
+                defer { state.unknown = unknown }
+                return unknown.intersection(state.unknown)
+            }
+            if !forgotten.isEmpty { try await statements.release(Array(forgotten)) }
             try await statements.tidy()
             return held
         }
-        return Set(claims.filter { !held.contains($0) }.map(\.number))
+        let lost = claims.filter { !held.claims.contains($0) }.map(\.number)
+        return JournalRenewal(lost: Set(lost), identifiers: held.identifiers)
+    }
+
+    func commands() async throws(JournalFailure) -> [JournaledCommand] {
+        try await ask { statements throws(PostgresFailure) in try await statements.commands() }
+    }
+
+    func stopClaiming() async throws(JournalFailure) {
+        try await ask { statements throws(PostgresFailure) in try await statements.drain() }
+    }
+
+    func fleet() async throws(JournalFailure) -> FleetReport? {
+        try await ask { statements throws(PostgresFailure) in try await statements.fleet() }
+    }
+
+    func unpark(_ identifier: String, again: Bool) async throws(JournalFailure) {
+        try await ask { statements throws(PostgresFailure) in
+            try await statements.unpark(identifier, again: again)
+        }
     }
 
     func release(_ claims: [TransferClaim]) async throws(JournalFailure) {
@@ -349,4 +478,10 @@ final class PostgresJournal: Journal {
     func sequences(of identifier: String) async throws(JournalFailure) -> [Int64] {
         try await ask { statements throws(PostgresFailure) in try await statements.sequences(of: identifier) }
     }
+}
+
+extension PostgresFailure {
+    /// Whether another connection is needed: this one has ended, the server that may be written to now is another one or
+    /// lets later sessions write, or the server has lost what was prepared in the session.
+    fileprivate var endsSession: Bool { kind != .refused || isReadOnly || code == "26000" }
 }

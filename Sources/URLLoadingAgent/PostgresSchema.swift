@@ -7,10 +7,13 @@ import URLLoadingIO
 ///
 /// What changes often is in narrow tables: `claim` with each claim and renewal, `progress` with each step of a
 /// transfer, `counter` with each event. `transfer` has the orders, which hardly change.
+///
+/// Of a host, `places` and `rate` are set by people, as is the row `*` for hosts without values of their own. A host
+/// without a row has the usual limit, and has not asked for a pause.
 struct PostgresSchema: Sendable {
     var versions: [[String]]
 
-    static let current = PostgresSchema(versions: [version1])
+    static let current = PostgresSchema(versions: [version1, version2])
 
     private static let version1 = [
         """
@@ -52,8 +55,39 @@ struct PostgresSchema: Sendable {
         """,
     ]
 
+    private static let version2 = [
+        """
+        CREATE TABLE urlloading.agent (name text PRIMARY KEY, began timestamptz NOT NULL, lease timestamptz NOT NULL,
+        places integer NOT NULL, draining boolean NOT NULL) WITH (fillfactor = 50)
+        """,
+        """
+        CREATE TABLE urlloading.host (name text PRIMARY KEY, places integer CHECK (places >= 0),
+        rate double precision CHECK (rate > 0), paused timestamptz, next timestamptz)
+        """,
+        """
+        CREATE TABLE urlloading.affinity (identifier text NOT NULL, name text NOT NULL, agent text NOT NULL,
+        PRIMARY KEY (identifier, name))
+        """,
+        """
+        CREATE TABLE urlloading.command (number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+        transfer bigint NOT NULL REFERENCES urlloading.transfer ON DELETE CASCADE, verb text NOT NULL,
+        argument bytea NOT NULL)
+        """,
+        "CREATE INDEX command_of_transfer ON urlloading.command (transfer, number)",
+        "ALTER TABLE urlloading.claim ADD affinity text, ADD reserved text",
+        "DROP INDEX urlloading.claim_ready",
+        """
+        CREATE INDEX claim_ready ON urlloading.claim (identifier, host, priority DESC, number)
+        WHERE ready AND agent IS NULL
+        """,
+        "CREATE INDEX claim_of_host ON urlloading.claim (host) WHERE agent IS NOT NULL",
+        "CREATE INDEX claim_of_affinity ON urlloading.claim (identifier, affinity) WHERE affinity IS NOT NULL",
+    ]
+
     /// A number of this package's, so that agents migrate one after the other.
     private static let lock: Int64 = 0x75726C6C6F6164
+    /// The nanoseconds for which a step of a migration is waited for.
+    private static let patience: Int64 = 6 * 3_600_000_000_000
 
     /// Creates the tables, or leads an earlier version to this one, in one transaction.
     /// - Returns: the version of the tables; a later one than this is left as it is.
@@ -70,6 +104,7 @@ struct PostgresSchema: Sendable {
     }
 
     private func steps(_ connection: PostgresConnection) async throws(PostgresFailure) -> Int {
+        try await connection.run("SET LOCAL lock_timeout = 0")
         try await connection.run("SELECT pg_advisory_xact_lock(\(Self.lock))")
         let table = try await connection.run("SELECT to_regclass('urlloading.version') IS NOT NULL")
         if table.rows.first?.flag(0) != true {
@@ -83,7 +118,12 @@ struct PostgresSchema: Sendable {
         let found = try await connection.run("SELECT version FROM urlloading.version")
         let version = Int(found.rows.first?.integer(0) ?? 0)
         guard version < versions.count else { return version }
-        for step in versions[version...].joined() { try await connection.run(step) }
+        // Whatever waits for a table in use makes all agents wait behind it: it gives up soon. To build an index takes
+        // as long as it takes.
+        try await connection.run("SET LOCAL lock_timeout = '5s'; SET LOCAL statement_timeout = 0")
+        for step in versions[version...].joined() {
+            try await connection.run(step, within: Self.patience)
+        }
         try await connection.run("UPDATE urlloading.version SET version = \(versions.count)")
         return versions.count
     }

@@ -11,121 +11,12 @@ struct PostgresStatements: Sendable {
     let agent: String
     /// The milliseconds after which a claim ends that is not renewed.
     let leaseTime: Int64
+    /// The transfers of a host that may run at once, unless the table `host` says otherwise.
+    let places: Int
+    /// Whether other agents have had the time to renew their claims, after the database was away as well.
+    let endsForeignClaims: Bool
 
-    private var lease: String { "interval '\(leaseTime) ms'" }
-
-    // MARK: Claims
-
-    /// Makes transfers ready whose time has come, and those of agents that have not renewed their claims.
-    func tidy() async throws(PostgresFailure) {
-        try await promote()
-        let freed = try await connection.run(
-            "free",
-            """
-            WITH chosen AS (SELECT number FROM urlloading.claim
-            WHERE agent IS NOT NULL AND lease < statement_timestamp() FOR UPDATE SKIP LOCKED)
-            UPDATE urlloading.claim SET agent = NULL, lease = NULL, ready = true
-            FROM chosen WHERE claim.number = chosen.number
-            """)
-        if freed.changed > 0 { try await tell("work") }
-    }
-
-    private func promote() async throws(PostgresFailure) {
-        try await connection.run(
-            "promote",
-            """
-            WITH chosen AS (SELECT number FROM urlloading.claim
-            WHERE due <= statement_timestamp() AND agent IS NULL ORDER BY due LIMIT 1000 FOR UPDATE SKIP LOCKED)
-            UPDATE urlloading.claim SET ready = true, due = NULL FROM chosen WHERE claim.number = chosen.number
-            """)
-    }
-
-    /// The columns that ``transfer(_:from:)`` reads, of the tables `claim`, `transfer` and `progress`.
-    private static let columns =
-        "claim.number, claim.epoch, transfer.id, transfer.identifier, task, state, progress"
-
-    /// A statement that claims the transfers which `choice` selects.
-    private func claiming(_ choice: String) -> String {
-        """
-        WITH chosen AS (\(choice) FOR UPDATE OF wanted SKIP LOCKED),
-        claim AS (UPDATE urlloading.claim AS c SET agent = $1, lease = clock_timestamp() + \(lease),
-        epoch = c.epoch + 1, due = NULL, parked = false
-        FROM chosen WHERE c.number = chosen.number RETURNING c.number, c.epoch)
-        SELECT \(Self.columns), transfer.secrets FROM claim JOIN urlloading.transfer USING (number)
-        JOIN urlloading.progress USING (number) ORDER BY claim.number
-        """
-    }
-
-    func claim(_ request: ClaimRequest) async throws(PostgresFailure) -> ClaimedTransfers {
-        var found = ClaimedTransfers()
-        let result: PostgresResult
-        switch request {
-        case .ready(let count, let exclusions, let takesDiscretionary):
-            try await promote()
-            result = try await connection.run(
-                "claim",
-                claiming(
-                    """
-                    SELECT number FROM urlloading.claim AS wanted WHERE ready AND agent IS NULL
-                    AND host <> ALL ($3::text[]) AND identifier <> ALL ($4::text[]) AND (NOT discretionary OR $5)
-                    ORDER BY priority DESC, number LIMIT $2
-                    """),
-                [
-                    .text(agent), .init(count), .init(exclusions.hosts), .init(exclusions.identifiers),
-                    .init(takesDiscretionary),
-                ])
-            let next = try await connection.run(
-                "due", "SELECT (extract(epoch FROM min(due) - clock_timestamp()) * 1e9)::bigint FROM urlloading.claim")
-            if let row = next.rows.first, !row.isNull(0) { found.next = max(0, row.integer(0)) }
-        case .parked(let identifier, let number, let count):
-            result = try await connection.run(
-                "claimParked",
-                claiming(
-                    """
-                    SELECT number FROM urlloading.claim AS wanted WHERE parked AND identifier = $2 AND agent IS NULL
-                    AND number > $3 ORDER BY number LIMIT $4
-                    """), [.text(agent), .text(identifier), .init(number), .init(count)])
-        case .one(let id):
-            result = try await connection.run(
-                "claimOne",
-                claiming(
-                    """
-                    SELECT wanted.number FROM urlloading.claim AS wanted JOIN urlloading.transfer AS t USING (number)
-                    WHERE t.id = $2 AND (wanted.agent IS NULL OR wanted.lease < statement_timestamp())
-                    AND NOT EXISTS (SELECT FROM urlloading.event WHERE transfer = wanted.number)
-                    """), [.text(agent), .text(id)])
-        }
-        found.transfers = result.rows.map { Self.transfer($0, from: 0, hasSecrets: true) }
-        return found
-    }
-
-    /// Prolongs the claims of the agent, and its hold on identifiers.
-    /// - Returns: the claims that it has.
-    func renew() async throws(PostgresFailure) -> Set<TransferClaim> {
-        let held = try await connection.run(
-            "renew",
-            """
-            UPDATE urlloading.claim SET lease = clock_timestamp() + \(lease) WHERE agent = $1
-            RETURNING number, epoch
-            """, [.text(agent)])
-        try await connection.run(
-            "renewIdentifiers",
-            "UPDATE urlloading.identifier SET lease = clock_timestamp() + \(lease) WHERE agent = $1",
-            [.text(agent)])
-        return Set(held.rows.map { TransferClaim(number: $0.integer(0), epoch: $0.integer(1)) })
-    }
-
-    func release(_ claims: [TransferClaim]) async throws(PostgresFailure) {
-        for claim in claims {
-            try await connection.run(
-                "release",
-                """
-                UPDATE urlloading.claim SET agent = NULL, lease = NULL, ready = true
-                WHERE number = $1 AND epoch = $2 AND agent = $3
-                """, [.init(claim.number), .init(claim.epoch), .text(agent)])
-        }
-        try await tell("work")
-    }
+    var lease: String { "interval '\(leaseTime) ms'" }
 
     // MARK: Changes
 
@@ -160,9 +51,18 @@ struct PostgresStatements: Sendable {
         case .event(let claim): return try await end(claim)
         case .acknowledge(let sequence, let identifier):
             receipt.removed = try await remove(sequence, of: identifier)
+            if receipt.removed == nil, try await isElsewhere(identifier) { return .elsewhere }
+        case .pause(let host, let nanoseconds): try await pause(host, for: nanoseconds)
+        case .command(let id, let verb, let argument): try await command(id, verb, argument)
+        case .carriedOut(let number):
+            try await connection.run(
+                "carriedOut", "DELETE FROM urlloading.command WHERE number = $1", [.init(number)])
         }
         return nil
     }
+
+    /// The columns that ``transfer(_:from:hasSecrets:)`` reads, of the tables `claim`, `transfer` and `progress`.
+    static let columns = "claim.number, claim.epoch, transfer.id, transfer.identifier, task, state, progress"
 
     /// The parameters that identify a claim.
     private func values(_ claim: TransferClaim) -> [PostgresValue] {
@@ -182,6 +82,14 @@ struct PostgresStatements: Sendable {
         return nil
     }
 
+    /// Whether a program is attached to another agent with an identifier.
+    private func isElsewhere(_ identifier: String) async throws(PostgresFailure) -> Bool {
+        let found = try await connection.run(
+            "elsewhere", "SELECT FROM urlloading.identifier WHERE name = $1 AND agent <> $2",
+            [.text(identifier), .text(agent)])
+        return !found.rows.isEmpty
+    }
+
     private func accept(_ transfer: JournaledTransfer) async throws(PostgresFailure) -> JournalReceipt.Acceptance {
         let terms = transfer.terms
         let made = try await connection.run(
@@ -190,16 +98,17 @@ struct PostgresStatements: Sendable {
             WITH made AS (INSERT INTO urlloading.transfer (id, identifier, task, secrets) VALUES ($1, $2, $3, $4)
             ON CONFLICT (id) DO NOTHING RETURNING number),
             begun AS (INSERT INTO urlloading.progress SELECT number, $5::bytea, $6::bytea FROM made),
-            queued AS (INSERT INTO urlloading.claim (number, identifier, host, priority, discretionary, ready, due)
+            queued AS (INSERT INTO urlloading.claim (number, identifier, host, priority, discretionary, ready, due,
+            affinity)
             SELECT number, $2, $7::text, $8::smallint, $9::boolean, $10::boolean,
-            clock_timestamp() + $11::bigint * interval '1 microsecond' FROM made)
+            clock_timestamp() + $11::bigint * interval '1 microsecond', $12::text FROM made)
             SELECT number FROM made
             """,
             [
                 .text(transfer.id), .text(transfer.identifier), .bytes(transfer.order),
                 transfer.secrets.map { .bytes($0) } ?? .null, .bytes(transfer.state), .bytes(transfer.progress),
                 .text(terms.host), .init(Int(terms.priority)), .init(terms.isDiscretionary),
-                .init(terms.standing == .ready), .init(terms.standing.delay),
+                .init(terms.standing == .ready), .init(terms.standing.delay), terms.affinity.map { .text($0) } ?? .null,
             ])
         if !made.rows.isEmpty {
             if terms.standing == .ready { try await tell("work") }
@@ -218,14 +127,15 @@ struct PostgresStatements: Sendable {
             """
             WITH held AS (UPDATE urlloading.claim SET ready = $6, parked = $8,
             due = clock_timestamp() + $7::bigint * interval '1 microsecond',
-            agent = CASE WHEN $9 THEN agent END,
+            reserved = CASE WHEN $10 THEN $3 END, agent = CASE WHEN $9 THEN agent END,
             lease = CASE WHEN $9 THEN clock_timestamp() + \(lease) END
             WHERE number = $1 AND epoch = $2 AND agent = $3 RETURNING number)
             UPDATE urlloading.progress SET state = $4, progress = $5 FROM held WHERE progress.number = held.number
             """,
             values(claim) + [
                 .bytes(state), .bytes(progress), .init(standing == .ready), .init(standing.delay),
-                .init(standing == .none(isParked: true)), .init(standing == .working),
+                .init(standing == .none(isParked: true) || standing == .refused), .init(standing == .working),
+                .init(standing == .refused),
             ])
         guard changed.changed > 0 else { return .stale }
         if standing == .ready { try await tell("work") }
@@ -242,12 +152,12 @@ struct PostgresStatements: Sendable {
 
     private func end(_ claim: TransferClaim) async throws(PostgresFailure) -> JournalFailure? {
         // The row of the counter is locked until the end of the transaction, so events become visible in the order of
-        // their sequence.
+        // their sequence (``lockCounters(of:)``).
         let ended = try await connection.run(
             "event",
             """
             WITH held AS (UPDATE urlloading.claim SET agent = NULL, lease = NULL, ready = false, due = NULL,
-            parked = false, epoch = epoch + 1
+            parked = false, affinity = NULL, epoch = epoch + 1
             WHERE number = $1 AND epoch = $2 AND agent = $3 RETURNING number, identifier),
             counted AS (INSERT INTO urlloading.counter AS c SELECT identifier, 1 FROM held
             ON CONFLICT (identifier) DO UPDATE SET sequence = c.sequence + 1 RETURNING identifier, sequence)
@@ -258,14 +168,27 @@ struct PostgresStatements: Sendable {
         return ended.rows.isEmpty ? .stale : nil
     }
 
+    /// Locks the counters of events, in the same order for all agents, so that no two wait for each other.
+    func lockCounters(of claims: [TransferClaim]) async throws(PostgresFailure) {
+        try await connection.run(
+            "lockCounters",
+            """
+            INSERT INTO urlloading.counter AS c SELECT identifier, 0 FROM (
+            SELECT DISTINCT identifier FROM urlloading.claim WHERE number = ANY ($1::bigint[])
+            ORDER BY identifier OFFSET 0) AS ended
+            ON CONFLICT (identifier) DO UPDATE SET sequence = c.sequence
+            """, [.init(claims.map(\.number))])
+    }
+
     private func remove(_ sequence: Int64, of identifier: String) async throws(PostgresFailure) -> JournaledTransfer? {
         let found = try await connection.run(
             "acknowledge",
             """
-            WITH gone AS (DELETE FROM urlloading.event WHERE identifier = $1 AND sequence = $2 RETURNING transfer)
+            WITH gone AS (DELETE FROM urlloading.event WHERE identifier = $1 AND sequence = $2 AND NOT EXISTS
+            (SELECT FROM urlloading.identifier AS i WHERE i.name = $1 AND i.agent <> $3) RETURNING transfer)
             SELECT \(Self.columns) FROM gone JOIN urlloading.claim ON claim.number = gone.transfer
             JOIN urlloading.transfer USING (number) JOIN urlloading.progress USING (number)
-            """, [.text(identifier), .init(sequence)])
+            """, [.text(identifier), .init(sequence), .text(agent)])
         guard let row = found.rows.first else { return nil }
         let transfer = Self.transfer(row, from: 0)
         try await connection.run(
@@ -273,8 +196,38 @@ struct PostgresStatements: Sendable {
         return transfer
     }
 
+    /// Keeps a command for the agent that has claimed the transfer, or will.
+    private func command(_ id: String, _ verb: String, _ argument: [UInt8]) async throws(PostgresFailure) {
+        try await connection.run(
+            "command",
+            """
+            WITH made AS (INSERT INTO urlloading.command (transfer, verb, argument)
+            SELECT number, $2, $3 FROM urlloading.transfer WHERE id = $1 RETURNING transfer)
+            SELECT pg_notify('urlloading', 'command ' || agent) FROM made
+            JOIN urlloading.claim ON claim.number = made.transfer WHERE agent IS NOT NULL
+            """, [.text(id), .text(verb), .bytes(argument)])
+    }
+
+    func commands() async throws(PostgresFailure) -> [JournaledCommand] {
+        let found = try await connection.run(
+            "commands",
+            """
+            SELECT c.number, transfer.id, transfer.identifier, c.verb, c.argument FROM urlloading.command AS c
+            JOIN urlloading.claim ON claim.number = c.transfer
+            JOIN urlloading.transfer ON transfer.number = claim.number
+            WHERE claim.agent = $1 OR (claim.agent IS NULL
+            AND NOT EXISTS (SELECT FROM urlloading.event WHERE event.transfer = c.transfer))
+            ORDER BY c.number LIMIT 1000
+            """, [.text(agent)])
+        return found.rows.map {
+            JournaledCommand(
+                number: $0.integer(0), transfer: $0.text(1), identifier: $0.text(2), verb: $0.text(3),
+                argument: $0.bytes(4) ?? [])
+        }
+    }
+
     /// Wakes the agents that listen.
-    private func tell(_ words: String) async throws(PostgresFailure) {
+    func tell(_ words: String) async throws(PostgresFailure) {
         try await connection.run("tell", "SELECT pg_notify('urlloading', $1)", [.text(words)])
     }
 
@@ -322,8 +275,9 @@ struct PostgresStatements: Sendable {
             SELECT sequence, \(Self.columns) FROM urlloading.event
             JOIN urlloading.claim ON claim.number = event.transfer JOIN urlloading.transfer USING (number)
             JOIN urlloading.progress USING (number)
-            WHERE event.identifier = $1 AND sequence > $2 ORDER BY sequence LIMIT $3
-            """, [.text(identifier), .init(sequence), .init(count)])
+            WHERE event.identifier = $1 AND sequence > $2 AND NOT EXISTS
+            (SELECT FROM urlloading.identifier AS i WHERE i.name = $1 AND i.agent <> $4) ORDER BY sequence LIMIT $3
+            """, [.text(identifier), .init(sequence), .init(count), .text(agent)])
         return found.rows.map { JournaledEvent(sequence: $0.integer(0), transfer: Self.transfer($0, from: 1)) }
     }
 
@@ -334,7 +288,7 @@ struct PostgresStatements: Sendable {
         return found.rows.map { $0.integer(0) }
     }
 
-    private static func transfer(_ row: PostgresRow, from first: Int, hasSecrets: Bool = false) -> JournaledTransfer {
+    static func transfer(_ row: PostgresRow, from first: Int, hasSecrets: Bool = false) -> JournaledTransfer {
         JournaledTransfer(
             claim: TransferClaim(number: row.integer(first), epoch: row.integer(first + 1)), id: row.text(first + 2),
             identifier: row.text(first + 3), order: row.bytes(first + 4) ?? [], state: row.bytes(first + 5) ?? [],
@@ -355,6 +309,7 @@ extension JournalSignal {
         let parts = words.split(separator: " ", maxSplits: 1).map(String.init)
         switch (parts.first, parts.count) {
         case ("work"?, _): self = .work
+        case ("command"?, 2): self = .command(agent: parts[1])
         case ("event"?, 2): self = .event(identifier: parts[1])
         case ("parked"?, 2):
             let rest = parts[1].split(separator: " ", maxSplits: 1).map(String.init)

@@ -8,6 +8,8 @@ struct ProgramVisit {
     /// Whether the program was started for events or challenges, and has not handled all that had waited: what it
     /// submits meanwhile is discretionary.
     var isInBackground = false
+    /// Whether the challenges that had waited in a shared journal are free to be put to the program.
+    var hasUnparked = false
 
     /// Events are read from the journal in order, each once, and sent as fast as the program reads them.
     enum Delivery: Equatable {

@@ -134,7 +134,7 @@ final class SQLiteJournal: Journal {
         }
     }
 
-    func renew(_ claims: [TransferClaim]) async throws(JournalFailure) -> Set<Int64> { [] }
+    func renew(_ claims: [TransferClaim]) async throws(JournalFailure) -> JournalRenewal { JournalRenewal() }
 
     func release(_ claims: [TransferClaim]) async throws(JournalFailure) {}
 

@@ -16,6 +16,8 @@ struct TransferProgress: Codable, Sendable, Equatable {
     var expectedToReceive: Int64?
     var sent: Int64 = 0
     var expectedToSend: Int64?
+    /// The agent that writes the part of a download; `nil` if none does, because its attempt has ended in order.
+    var writer: String?
 }
 
 /// A transfer in the agent's memory.
@@ -34,6 +36,8 @@ struct Transfer: Sendable {
     /// The count of the identifier's attachments (``TransferService/Owner/attachments``) when a challenge was not
     /// answered.
     var unansweredBy: Int?
+    /// Whether the transfer is parked because the attached program was asked and has not answered.
+    var isRefused = false
 
     /// The host of the URL, by which connections are limited.
     let host: String
@@ -79,13 +83,15 @@ struct Transfer: Sendable {
             claim: claim, id: id, identifier: identifier, order: TransferCoding.encode(order),
             state: TransferCoding.encode(state), progress: TransferCoding.encode(progress), secrets: secrets,
             terms: JournaledTerms(
-                host: host, priority: order.priority, isDiscretionary: order.isDiscretionary, standing: standing))
+                host: host, priority: order.priority, isDiscretionary: order.isDiscretionary, affinity: order.affinity,
+                standing: standing))
     }
 
     /// Which agent has to do with the transfer next.
     var standing: TransferStanding {
         switch state.phase {
         case .running, .placing, .finished, .delivered: return .working
+        case .parked where isRefused && !state.isPaused: return .refused
         case .parked: return .none(isParked: !state.isPaused)
         case .queued, .waiting:
             guard !state.isPaused else { return .none(isParked: false) }
@@ -102,7 +108,10 @@ struct Transfer: Sendable {
 
     /// The journal change for the variable part of the transfer.
     var update: JournalChange {
-        .update(
+        let standing = standing
+        var progress = progress
+        if standing != .working { progress.writer = nil }
+        return .update(
             claim, state: TransferCoding.encode(state), progress: TransferCoding.encode(progress), standing: standing)
     }
 

@@ -68,6 +68,12 @@ enum TransferRetryPlan: Sendable, Equatable {
         return .wait(.init(.retryAfter, until: facts.now + delay, detail: "status \(status)"))
     }
 
+    /// The pause of a host whose server asks for a delay, for all agents that share a journal. A server may mean one
+    /// resource only, so its other transfers wait an hour at most.
+    static func pause(of host: String, retryAfter seconds: Int64) -> JournalChange {
+        .pause(host: host, nanoseconds: max(1, min(seconds, 3600)) * 1_000_000_000)
+    }
+
     private static func within(
         _ facts: Facts, _ reason: TransferState.Wait.Reason, delay: Int64, _ error: LoadError
     ) -> TransferRetryPlan {

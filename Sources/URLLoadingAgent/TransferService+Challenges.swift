@@ -68,6 +68,9 @@ extension TransferService {
         for (number, asked) in challenges where transfers[asked.transfer]?.identifier == name { settle(number, nil) }
     }
 
+    /// Parks all transfers that wait for an answer.
+    func withdrawChallenges() { for number in challenges.keys { settle(number, nil) } }
+
     /// Repeats the requests whose challenges wait for the program: it has come back.
     func unpark(_ name: String) {
         guard !isShared else { return _ = Task { await claimParked(name) } }
@@ -84,10 +87,11 @@ extension TransferService {
     func park(_ id: String, _ question: String) {
         guard let transfer = transfers[id], let owner = owners[transfer.identifier] else { return }
         log("transfer \(id) waits for its program: \(question)")
+        let isAttached = owner.client?.answers == true
+        transfers[id]?.isRefused = isAttached && owner.attachments == transfer.unansweredBy
         input(.park(question: question), to: id)
-        if owner.client?.answers == true, owner.attachments != transfer.unansweredBy {
-            input(.answered, to: id)
-        }
+        guard isAttached, owner.attachments != transfer.unansweredBy else { return }
+        if isShared { Task { await claimParked(transfer.identifier) } } else { input(.answered, to: id) }
     }
 
     /// Notes that the program's delegate has no method for challenges: they get default handling, for which the program

@@ -55,8 +55,12 @@ extension TransferService {
         case .status: reply(.report(text: status))
         case .identifiers: Task { await listIdentifiers(reply) }
         case .handOver: handOver(reply)
+        case .fleet: Task { await reportFleet(reply) }
+        case .drain:
+            drain()
+            reply(.done)
         default:
-            if let name = client.observed { return observe(incoming, as: name, reply) }
+            if let name = client.observed { return observe(incoming, from: client, as: name, reply) }
             guard let name = owners.first(where: { $0.value.client === client })?.key else {
                 return reply(Self.refusal(.refused, "the program has not attached"))
             }
@@ -66,11 +70,12 @@ extension TransferService {
 
     /// Handles a request of a program that is not the live session.
     private func observe(
-        _ incoming: AgentChannel.Incoming, as name: String, _ reply: @escaping @Sendable (AgentMessage) -> Void
+        _ incoming: AgentChannel.Incoming, from client: AgentClient, as name: String,
+        _ reply: @escaping @Sendable (AgentMessage) -> Void
     ) {
         switch incoming.message {
         case .submit(let submission) where owners[name] != nil:
-            submit(submission, name, incoming.files, inBackground: false, reply)
+            submit(submission, name, incoming.files, inBackground: false, client, reply)
         case .list(let number): Task { await page(name, after: number, reply) }
         case .command(let command) where command.verb != "answer": carryOut(command, name, reply)
         default: reply(Self.refusal(.refused, "only the live session of \(name) may do this"))
@@ -83,7 +88,8 @@ extension TransferService {
     ) {
         switch incoming.message {
         case .submit(let submission):
-            submit(submission, name, incoming.files, inBackground: owners[name]?.visit.isInBackground == true, reply)
+            let inBackground = owners[name]?.visit.isInBackground == true
+            submit(submission, name, incoming.files, inBackground: inBackground, client, reply)
         case .list(let number): Task { await page(name, after: number, reply) }
         case .command(let command): carryOut(command, name, reply)
         case .listen: Task { await listen(name, client, reply) }
@@ -142,31 +148,47 @@ extension TransferService {
         (owner.settings, owner.secrets, owner.client) = (settings, secrets, client)
         owner.visit = ProgramVisit()
         owner.attachments += 1
+        // Other agents must know where the program is.
+        if isShared { owner.isRecorded = false }
         if attachment.answers { client.noteAnswers() }
         owners[name] = owner
         if attachment.answers { unpark(name) }
         let isBehind = owners[name].map { $0.visit.isBehind || $0.undelivered > 0 } ?? false
         owners[name]?.visit.isInBackground = attachment.wasWoken && isBehind
         // A program that reconnects while the disk is full changes nothing.
-        if owner.isRecorded, !isShared { return reply(.done) }
+        if owner.isRecorded { return reply(.done) }
         let change = JournalChange.identifier(
             name, settings: TransferCoding.encode(settings), secrets: TransferCoding.encode(secrets))
         journal.write([change], mayFail: true) { result in
-            if case .failure(.elsewhere) = result {
+            let answer: AgentMessage
+            switch result {
+            case .success:
+                Task { await self.recorded(name, settings, secrets) }
+                return reply(.done)
+            case .failure(.elsewhere):
                 let text = "a program with the identifier \(name) is attached to another agent"
-                return reply(Self.refusal(.identifierInUse, text))
+                answer = Self.refusal(.identifierInUse, text)
+            case .failure(let failure):
+                answer = Self.refusal(.journal, "the agent cannot write its journal: \(failure)")
             }
-            if case .failure(let failure) = result {
-                return reply(Self.refusal(.journal, "the agent cannot write its journal: \(failure)"))
+            Task {
+                await self.dismiss(client, of: name)
+                reply(answer)
             }
-            Task { await self.recorded(name, settings, secrets) }
-            reply(.done)
         }
     }
 
     private func recorded(_ name: String, _ settings: SessionSettings, _ secrets: SessionSecrets) {
         guard let owner = owners[name], owner.settings == settings, owner.secrets == secrets else { return }
         owners[name]?.isRecorded = true
+    }
+
+    /// The journal has not recorded, or not kept, the attachment of a program to this agent.
+    func dismiss(_ client: AgentClient, of name: String) {
+        guard isShared, owners[name]?.client === client else { return }
+        owners[name]?.client = nil
+        withdrawChallenges(of: name)
+        owners[name]?.visit = ProgramVisit()
     }
 
     func detach(_ name: String) {
@@ -200,7 +222,7 @@ extension TransferService {
     /// - Parameter inBackground: whether the program was started for events that it has not handled yet.
     private func submit(
         _ submission: AgentMessage.Submission, _ name: String, _ files: [PassedFile], inBackground: Bool,
-        _ reply: @escaping @Sendable (AgentMessage) -> Void
+        _ client: AgentClient, _ reply: @escaping @Sendable (AgentMessage) -> Void
     ) {
         let id = submission.transfer
         // The program repeats a request whose connection ended before the reply.
@@ -210,7 +232,7 @@ extension TransferService {
         }
         if submissions[id] != nil {
             return whenSettled(id) { service in
-                service.submit(submission, name, files, inBackground: inBackground, reply)
+                service.submit(submission, name, files, inBackground: inBackground, client, reply)
             }
         }
         guard var order = TransferCoding.decode(TransferOrder.self, submission.order),
@@ -222,17 +244,18 @@ extension TransferService {
         let transfer = Transfer(id: id, identifier: name, order: order, secrets: secrets)
         submissions[id] = name
         noteIdleness()
-        guard order.copiesSource == true else { return record(transfer, submission.secrets, reply) }
-        Task { await copy(transfer, submission.secrets, reply) }
+        guard order.copiesSource == true else { return record(transfer, submission.secrets, client, reply) }
+        Task { await copy(transfer, submission.secrets, client, reply) }
     }
 
     /// Copies the file of an upload, and records the order with the copy.
     private func copy(
-        _ transfer: Transfer, _ secrets: [UInt8], _ reply: @escaping @Sendable (AgentMessage) -> Void
+        _ transfer: Transfer, _ secrets: [UInt8], _ client: AgentClient,
+        _ reply: @escaping @Sendable (AgentMessage) -> Void
     ) async {
         do throws(JournalFailure) {
             // A transfer that is over keeps its copy.
-            if try await journal.transfer(transfer.id) != nil { return record(transfer, secrets, reply) }
+            if try await journal.transfer(transfer.id) != nil { return record(transfer, secrets, client, reply) }
         } catch { return refuse(transfer, .journal, "the agent cannot read its journal: \(error)", reply) }
         let spool = spool
         let copied = await BlockingThreads.files.call(.never) { () -> Result<TransferOrder?, IOFailure> in
@@ -242,7 +265,7 @@ extension TransferService {
         case .success(let order?)?:
             var copy = transfer
             copy.order = order
-            record(copy, secrets, hasCopy: true, reply)
+            record(copy, secrets, hasCopy: true, client, reply)
         case .success(nil)?, nil: refuse(transfer, hasCopy: true, .refused, "the file has changed", reply)
         case .failure(let failure)?:
             refuse(transfer, hasCopy: true, .refused, "the file cannot be copied: \(failure.code)", reply)
@@ -266,12 +289,13 @@ extension TransferService {
         }
     }
 
-    /// Records an order, and accepts it when it is on the disk.
+    /// Records an order, and accepts it when it is on the disk. A program that has gone meanwhile may have submitted it
+    /// to another agent.
     private func record(
-        _ transfer: Transfer, _ secrets: [UInt8], hasCopy: Bool = false,
+        _ transfer: Transfer, _ secrets: [UInt8], hasCopy: Bool = false, _ client: AgentClient,
         _ reply: @escaping @Sendable (AgentMessage) -> Void
     ) {
-        journal.write([.accept(transfer.row(secrets))], mayFail: true) { result in
+        journal.submit(transfer.row(secrets), while: { !client.isGone }) { result in
             Task { await self.submitted(transfer, hasCopy: hasCopy, result, reply) }
         }
     }
@@ -371,10 +395,13 @@ extension TransferService {
         reply(.page(.init(records: records, next: last == rows.last?.claim.number ?? number ? nil : last)))
     }
 
+    private static let full = "the agent's journal takes no changes at the moment; try again later"
+
     private func carryOut(
         _ command: AgentMessage.Command, _ name: String, _ reply: @escaping @Sendable (AgentMessage) -> Void
     ) {
         let id = command.transfer
+        guard !journal.isFull else { return reply(Self.refusal(.journal, Self.full)) }
         guard let transfer = transfers[id] else {
             guard submissions[id] == nil else {
                 return whenSettled(id) { service in service.carryOut(command, name, reply) }
@@ -382,48 +409,79 @@ extension TransferService {
             return _ = Task { await carryOutElsewhere(command, name, reply) }
         }
         guard transfer.identifier == name else { return reply(Self.unknown(id)) }
-        switch command.verb {
-        case "pause": input(.pause, to: id)
-        case "resume": input(.resume, to: id)
-        case "cancel":
-            let url = URL(string: transfer.order.shownURL)
-            let error = LoadError(.cancelled, phase: transfer.place, party: .local, url: url)
-            input(.cancel(.failed(TransferError(error))), to: id)
-        case "answer":
-            return reply(
-                answer(command.argument, of: name)
-                    ? .done : Self.refusal(.refused, "no challenge waits for this answer"))
-        case "prioritize":
-            guard let priority = command.argument.first else { return reply(Self.refusal(.refused, "no priority")) }
-            transfers[id]?.order.priority = priority
-            if let changed = transfers[id] { save([changed.orderUpdate]) }
-        default: return reply(Self.refusal(.refused, "this agent does not know \(command.verb)"))
+        if command.verb == "answer" {
+            let isAnswered = answer(command.argument, of: name)
+            return reply(isAnswered ? .done : Self.refusal(.refused, "no challenge waits for this answer"))
+        }
+        if let problem = carryOut(command.verb, command.argument, id) {
+            return reply(Self.refusal(.refused, problem))
         }
         save([]) { reply(.done) }
         schedule()
+    }
+
+    /// Carries out a command for a transfer of this agent.
+    /// - Returns: why that cannot be; `nil` if it was carried out, or changes nothing in the transfer's state.
+    func carryOut(_ verb: String, _ argument: [UInt8], _ id: String) -> String? {
+        switch verb {
+        case "pause": input(.pause, to: id)
+        case "resume": input(.resume, to: id)
+        case "cancel":
+            let url = transfers[id].flatMap { URL(string: $0.order.shownURL) }
+            let error = LoadError(.cancelled, phase: transfers[id]?.place ?? .waiting, party: .local, url: url)
+            input(.cancel(.failed(TransferError(error))), to: id)
+        case "prioritize":
+            guard let priority = argument.first else { return "no priority" }
+            transfers[id]?.order.priority = priority
+            if let changed = transfers[id] { save([changed.orderUpdate]) }
+        default: return "this agent does not know \(verb)"
+        }
+        return nil
     }
 
     /// Carries out a command for a transfer that this agent does not work on.
     private func carryOutElsewhere(
         _ command: AgentMessage.Command, _ name: String, _ reply: @escaping @Sendable (AgentMessage) -> Void
     ) async {
-        if isShared {
-            if let failure = await claim(command.transfer, for: name) { return reply(.refused(failure.refusal)) }
-            // A transfer that is over stays as it is.
-            guard transfers[command.transfer] != nil else { return reply(.done) }
-            carryOut(command, name, reply)
-            // It goes on waiting in the journal, unless it is over now.
-            if let transfer = transfers[command.transfer], !transfer.isAnnounced { save(transfer.id) }
-            return
+        guard isShared else {
+            let known = try? await journal.transfer(command.transfer)
+            return reply(known?.identifier == name ? .done : Self.unknown(command.transfer))
         }
-        let known = try? await journal.transfer(command.transfer)
-        reply(known?.identifier == name ? .done : Self.unknown(command.transfer))
+        switch await claim(command.transfer, for: name) {
+        case .refused(let failure): reply(.refused(failure.refusal))
+        // A transfer that is over stays as it is.
+        case .over: reply(.done)
+        case .claimed:
+            if transfers[command.transfer] == nil { return reply(.done) }
+            carryOut(command, name, reply)
+            letGo(command.transfer)
+        case .elsewhere:
+            // Only the agent that has asked the program knows its challenges.
+            guard command.verb != "answer" else {
+                return reply(Self.refusal(.refused, "no challenge waits for this answer"))
+            }
+            let change = JournalChange.command(
+                transfer: command.transfer, verb: command.verb, argument: command.argument)
+            do throws(JournalFailure) { try await journal.write([change], mayFail: true) } catch {
+                return reply(Self.refusal(.journal, "the agent cannot write its journal: \(error)"))
+            }
+            reply(.done)
+            // The other agent may have let go of it just before.
+            if case .claimed = await claim(command.transfer, for: name) { letGo(command.transfer) }
+        }
     }
 
     private func listIdentifiers(_ reply: @escaping @Sendable (AgentMessage) -> Void) async {
         var names = Set(owners.keys)
         if isShared { names.formUnion((try? await journal.identifiers())?.map(\.name) ?? []) }
         reply(.report(text: names.sorted().joined(separator: "\n")))
+    }
+
+    private func reportFleet(_ reply: @escaping @Sendable (AgentMessage) -> Void) async {
+        do throws(JournalFailure) {
+            let report = try await journal.fleet()
+            reply(.report(text: report?.text(of: journal.agent, now: SystemTime.wall) ?? ""))
+        } catch { reply(Self.refusal(.journal, "the agent cannot read its journal: \(error)")) }
     }
 
     // MARK: Events
@@ -491,6 +549,9 @@ extension TransferService {
         let isLast = owners[name]?.visit.handled(event: sequence) == true
         journal.write([.acknowledge(sequence: sequence, identifier: name)], mayFail: false) { result in
             Task {
+                if case .failure(.elsewhere) = result {
+                    return reply(Self.refusal(.identifierInUse, "\(name) is attached to another agent"))
+                }
                 await self.acknowledged(name, (try? result.get())?.removed)
                 reply(.done)
                 if isLast { client?.channel.send(.finishedEvents) }

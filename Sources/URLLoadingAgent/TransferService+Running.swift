@@ -102,7 +102,9 @@ extension TransferService {
         guard var transfer = transfers[id], let session = session(of: transfer.identifier) else { return }
         // The resource timeout applies to all attempts together: this one has the rest.
         transfer.order.overrides.resourceTimeout = facts(transfer, mayRepeat: true).timeLeft
-        let attempt = Attempt(transfer: transfer, session: session, spool: spool) { [weak self] report in
+        if isShared { transfers[id]?.progress.writer = journal.agent }
+        let attempt = Attempt(transfer: transfer, session: session, spool: spool, agent: journal.agent) {
+            [weak self] report in
             await self?.process(report, of: id)
         } ask: { [weak self] challenge in
             await self?.ask(challenge, of: id)
@@ -110,7 +112,7 @@ extension TransferService {
         let journal = journal
         // A request that must not be repeated is sent only after the journal has recorded that it may have been.
         let mustBeRecorded = !transfer.order.isIdempotent
-        let update = transfer.update
+        let update = transfers[id]?.update ?? transfer.update
         if !mustBeRecorded { save(id) }
         activities[id] = .loading(
             Task { [weak self] in
@@ -157,6 +159,7 @@ extension TransferService {
         case .token(let data):
             transfer.progress.resumption = data
             mustSave = true
+        case .moved(let old, let new): return exchange(old, new, of: id)
         case .uploadToken(let text):
             transfer.progress.uploadToken = text
             mustSave = true
@@ -168,7 +171,7 @@ extension TransferService {
             _ = transfer.state.receive(.progress)
         }
         transfers[id] = transfer
-        if mustSave { save(id) }
+        if mustSave { record(id) }
         guard let channel = owners[transfer.identifier]?.client?.channel, !channel.isBusy || !response.isEmpty else {
             return
         }
@@ -197,14 +200,19 @@ extension TransferService {
         case .anew:
             transfers[id]?.progress = TransferProgress()
             transfers[id]?.order.resumption = nil
-            if let changed = transfers[id] { save([changed.orderUpdate]) }
-            input(.yield, to: id)
-            // The partial file that cannot be continued goes when the journal no longer refers to it.
             let tokens = [transfer.progress.resumption, transfer.order.resumption].compactMap(\.self)
-            save([]) {
-                BlockingThreads.files.run { for data in tokens { (try? ResumeToken(data))?.discard() } }
+            if let changed = transfers[id] {
+                // The partial file that cannot be continued goes when the journal no longer refers to it. If another
+                // agent has claimed the transfer, the file is that agent's.
+                journal.write([changed.orderUpdate, changed.update], mayFail: false) { result in
+                    guard case .success = result else { return }
+                    BlockingThreads.files.run { for data in tokens { (try? ResumeToken(data))?.discard() } }
+                }
             }
+            input(.yield, to: id)
         case .delayed(let status, let seconds):
+            // What one agent is told holds for all.
+            if isShared { save([TransferRetryPlan.pause(of: transfer.host, retryAfter: seconds)]) }
             let plan = TransferRetryPlan.after(status: status, retryAfter: seconds, facts(transfer, mayRepeat: true))
             carryOut(plan ?? .finish(.unacceptableStatus, detail: "status \(status)"), id)
         case .failed(let error, let mayRepeat):
@@ -212,7 +220,7 @@ extension TransferService {
             if error.reason == .cancelled || error.reason == .sessionInvalidated {
                 guard !mayRepeat else { return input(.yield, to: id) }
                 // The next agent finds the transfer running, and reports the failure.
-                if phase == .serving { finish(id, .failed(TransferError(Self.mayHaveBeenCarriedOut(transfer)))) }
+                if phase != .ending { finish(id, .failed(TransferError(Self.mayHaveBeenCarriedOut(transfer)))) }
                 return
             }
             let plan = TransferRetryPlan.after(error, facts(transfer, mayRepeat: mayRepeat))

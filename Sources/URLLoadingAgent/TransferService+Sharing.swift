@@ -3,6 +3,7 @@
 // What an agent does whose journal is shared with others: it claims as many transfers as it has places for, renews its
 // claims, and lets go of transfers that wait.
 
+import FoundationEssentials
 import URLLoading
 import URLLoadingIO
 
@@ -30,18 +31,83 @@ extension TransferService {
         case .parked(let agent, let name):
             // This agent has asked its own program already.
             if agent != journal.agent { await claimParked(name) }
+        case .command(let agent): if agent == journal.agent { await obey() }
         case .reconnected: await renew()
+        case .outdated: alarm.handOver()
         }
     }
 
     /// Renews the claims, and looks for what a lost notification has told.
     private func renew() async {
         let claims = transfers.filter { !$0.isAnnounced }.map(\.claim)
-        if let lost = try? await journal.renew(claims) {
-            for claim in claims where lost.contains(claim.number) { leave(claim) }
+        // The programs whose attachment the journal has recorded.
+        let programs = owners.filter(\.value.isRecorded).compactMapValues(\.client)
+        if let renewal = try? await journal.renew(claims) {
+            for claim in claims where renewal.lost.contains(claim.number) { leave(claim) }
+            for (name, client) in programs where !renewal.identifiers.contains(name) { expel(client, of: name) }
         }
-        for name in owners.keys { sendEvents(name) }
+        for name in owners.keys {
+            sendEvents(name)
+            await claimParked(name)
+        }
+        await obey()
         claimMore()
+    }
+
+    /// Ends the connection of a program whose identifier another agent has taken, because this one has not renewed its
+    /// lease: the events go there.
+    private func expel(_ client: AgentClient, of name: String) {
+        guard owners[name]?.client === client else { return }
+        log("the identifier \(name) is attached to another agent, and its program here is disconnected")
+        client.channel.close()
+        dismiss(client, of: name)
+    }
+
+    /// Carries out what programs that are attached to other agents want of this agent's transfers, and of transfers
+    /// that an agent has let go of before it has read the command.
+    func obey() async {
+        let commands = (try? await journal.commands()) ?? []
+        carryOut(commands)
+        for command in commands where transfers[command.transfer] == nil {
+            if case .claimed = await claim(command.transfer, for: command.identifier) { letGo(command.transfer) }
+        }
+        schedule()
+    }
+
+    private func carryOut(_ commands: [JournaledCommand]) {
+        for command in commands {
+            // A transfer that was claimed just now: the command is looked for again when the agent holds it.
+            guard transfers[command.transfer] != nil else { continue }
+            _ = carryOut(command.verb, command.argument, command.transfer)
+            save([.carriedOut(command: command.number)])
+        }
+    }
+
+    // MARK: Recording
+
+    /// Records how far a running transfer is. One such change of a transfer waits to be written at a time, so that a
+    /// database that is away costs no memory.
+    func record(_ id: String) {
+        guard isShared else { return save(id) }
+        guard let transfer = transfers[id] else { return }
+        guard recordings[id] == nil else { return recordings[id] = .again }
+        recordings[id] = .once
+        save([transfer.update]) { Task { await self.recorded(id) } }
+    }
+
+    private func recorded(_ id: String) {
+        let recording = recordings.removeValue(forKey: id)
+        if recording == .again, transfers[id]?.state.phase == .running { record(id) }
+    }
+
+    /// Goes on with a copy of another agent's part, which is removed when the journal no longer refers to it.
+    func exchange(_ old: Data, _ new: Data, of id: String) {
+        transfers[id]?.progress.resumption = new
+        guard let transfer = transfers[id] else { return }
+        journal.write([transfer.update], mayFail: false) { result in
+            guard case .success = result else { return _ = Task { await self.leave(transfer.claim) } }
+            BlockingThreads.files.run { (try? ResumeToken(old))?.discard() }
+        }
     }
 
     // MARK: Claims
@@ -62,11 +128,11 @@ extension TransferService {
             let room = limits.agent - transfers.count
             guard room > 0 else { break }
             let request = ClaimRequest.ready(
-                atMost: min(room, limits.host), except: exclusions,
-                takesDiscretionary: machine().allowsDiscretionary)
+                atMost: room, room: places, after: lastClaim, takesDiscretionary: machine().allowsDiscretionary)
             guard let claimed = try? await journal.claim(request) else { break }
             nextClaim = claimed.next.map { Poller.now() + $0 }
-            if !claimed.transfers.isEmpty {
+            if let last = claimed.transfers.last {
+                lastClaim = last.identifier
                 await take(claimed.transfers)
                 scheduleNow()
             } else if claiming == .repeating {
@@ -79,17 +145,14 @@ extension TransferService {
         if let nextClaim { alarm.advance(to: nextClaim - Poller.now()) }
     }
 
-    /// The hosts and identifiers for which the agent has no place.
-    private var exclusions: ClaimRequest.Exclusions {
-        var hosts: [String: Int] = [:]
-        var identifiers: [String: Int] = [:]
+    /// The places that are left of the limits of this agent.
+    private var places: ClaimRequest.Room {
+        var room = ClaimRequest.Room(ofHost: limits.host, ofIdentifier: limits.identifier)
         for transfer in transfers where !transfer.state.isOver {
-            hosts[transfer.host, default: 0] += 1
-            identifiers[transfer.identifier, default: 0] += 1
+            room.hosts[transfer.host, default: limits.host] -= 1
+            room.identifiers[transfer.identifier, default: limits.identifier] -= 1
         }
-        return ClaimRequest.Exclusions(
-            hosts: hosts.filter { $0.value >= limits.host }.keys.sorted(),
-            identifiers: identifiers.filter { $0.value >= limits.identifier }.keys.sorted())
+        return room
     }
 
     /// Begins to work on claimed transfers.
@@ -98,7 +161,8 @@ extension TransferService {
         for row in rows {
             // The settings could not be read, or an attempt under an earlier claim is still being stopped.
             guard owners[row.identifier] != nil, activities[row.id] == nil else {
-                _ = try? await journal.release([row.claim])
+                // Not at once, because this agent may be the next one to claim it.
+                save([.update(row.claim, state: row.state, progress: row.progress, standing: .later(1_000_000_000))])
                 continue
             }
             hold(row)
@@ -108,13 +172,18 @@ extension TransferService {
                 save(row.id)
             }
         }
+        await obey()
     }
 
-    /// Holds a transfer that may begin: what it has waited for has come.
+    /// Holds a transfer that may begin: the time or the program that it has waited for has come.
     private func hold(_ row: JournaledTransfer) {
         add(row)
-        guard var transfer = transfers[row.id], transfer.state.wait != nil else { return }
-        _ = transfer.state.receive(.wake)
+        guard var transfer = transfers[row.id] else { return }
+        switch transfer.state.phase {
+        case .waiting: _ = transfer.state.receive(.wake)
+        case .parked: _ = transfer.state.receive(.answered)
+        case .queued, .running, .placing, .finished, .delivered: return
+        }
         transfers[row.id] = transfer
     }
 
@@ -126,40 +195,51 @@ extension TransferService {
         refresh(found)
     }
 
-    /// Claims the transfers of an identifier whose challenges wait for its program, which is connected to this agent.
+    /// Claims the transfers of an identifier whose challenges wait for its program, if that is connected to this agent.
+    ///
+    /// Repeated with each renewal: notifications may be lost, and the database may be away. A program that has not
+    /// answered is not asked again.
     func claimParked(_ name: String) async {
-        var last: Int64 = 0
-        while let client = owners[name]?.client, client.answers, phase == .serving {
-            let request = ClaimRequest.parked(of: name, after: last, atMost: limits.agent)
-            guard let rows = try? await journal.claim(request).transfers, let end = rows.last else { return }
-            for row in rows where activities[row.id] == nil {
-                add(row)
-                if var transfer = transfers[row.id] {
-                    _ = transfer.state.receive(.answered)
-                    transfers[row.id] = transfer
-                }
-            }
-            last = end.claim.number
-            schedule()
-        }
+        guard let owner = owners[name], owner.client?.answers == true, phase == .serving else { return }
+        do throws(JournalFailure) {
+            try await journal.unpark(name, again: !owner.visit.hasUnparked)
+        } catch { return log("challenges for the program of \(name) wait: \(error)") }
+        if owners[name]?.attachments == owner.attachments { owners[name]?.visit.hasUnparked = true }
+        claimMore()
     }
 
-    /// Claims a transfer that this agent does not work on, for a command of a program.
-    /// - Returns: why the command cannot be carried out; `nil` if the agent has the transfer now, or if it is over.
-    func claim(_ id: String, for name: String) async -> AgentFailure? {
+    enum Found {
+        /// The agent has the transfer now.
+        case claimed
+        case over
+        /// Another agent works on it.
+        case elsewhere
+        case refused(AgentFailure)
+    }
+
+    /// Claims a transfer that this agent does not work on, for a command of a program, which follows without a
+    /// suspension: the transfer has no place of its host, and must not begin before ``letGo(_:)``.
+    func claim(_ id: String, for name: String) async -> Found {
         do throws(JournalFailure) {
             let row = try await journal.transfer(id)
             guard let row, row.identifier == name else {
-                return AgentFailure(.unknownTransfer, "there is no transfer \(id)")
+                return .refused(AgentFailure(.unknownTransfer, "there is no transfer \(id)"))
             }
             guard let claimed = try await journal.claim(.one(id: id)).transfers.first else {
-                guard Transfer(row)?.state.isOver != true else { return nil }
-                return AgentFailure(.refused, "another agent works on the transfer \(id); try again later")
+                return Transfer(row)?.state.isOver == true ? .over : .elsewhere
             }
             await load(name)
+            // Those that were given before.
+            let commands = (try? await journal.commands()) ?? []
             add(claimed)
             restart(id)
-            return nil
-        } catch { return AgentFailure(.journal, "the agent cannot read its journal: \(error)") }
+            carryOut(commands.filter { $0.transfer == id })
+            return .claimed
+        } catch { return .refused(AgentFailure(.journal, "the agent cannot read its journal: \(error)")) }
+    }
+
+    /// Lets go of a transfer that was claimed for a command: it goes on waiting in the journal, unless it is over.
+    func letGo(_ id: String) {
+        if let transfer = transfers[id], !transfer.isAnnounced, activities[id] == nil { save(id) }
     }
 }

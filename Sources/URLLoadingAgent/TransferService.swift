@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// In this folder: the agent of background transfers (31 files: journals, plans, service, one attempt)
+// In this folder: the agent of background transfers (34 files: journals, plans, service, one attempt)
 
 // The agent's state and its actions: one actor, whose changes are queued for the journal in the order in which they are
 // made.
@@ -31,6 +31,8 @@ actor TransferService {
 
     enum Phase {
         case serving
+        /// The transfers that can be continued are being stopped, the others end, and nothing begins.
+        case draining
         /// The attempts are being stopped, and nothing begins.
         case ending
     }
@@ -61,7 +63,7 @@ actor TransferService {
     }
 
     let journal: any Journal
-    let spool: Spool
+    let spool: any FileStore
     let limits = SchedulePlan.Limits()
     var phase = Phase.serving
     var owners: [String: Owner] = [:]
@@ -85,9 +87,18 @@ actor TransferService {
         case repeating
     }
     var claiming = Claiming.none
+    /// The identifier whose transfer was claimed last; the turn continues after it.
+    var lastClaim: String?
     /// The moment of the poller's clock at which transfers of a shared journal may begin that wait until a time.
     var nextClaim: Int64?
     let renewalInterval: Int64
+    enum Recording {
+        case once
+        /// The transfer has got further meanwhile.
+        case again
+    }
+    /// The transfers of a shared journal whose progress waits to be written, by id.
+    var recordings: [String: Recording] = [:]
     /// The boot-time nanoseconds since when the agent has had neither work nor connections; `nil` while it has.
     private(set) var idleSince: Int64?
     let alarm = ServiceAlarm()
@@ -97,12 +108,15 @@ actor TransferService {
 
     /// - Parameters:
     ///   - folder: the agent's state folder.
+    ///   - files: the folder in which agents that share the journal keep the files of transfers; `nil` for one of this
+    ///     agent's own.
     ///   - machine: returns what decides about discretionary transfers.
     ///   - renewalInterval: the nanoseconds between renewals of the claims of a shared journal.
     ///   - log: receives one line for each notable event.
     /// - Throws: ``JournalFailure``; `failed` if the spool cannot be created.
     init(
-        _ journal: any Journal, folder: String, machine: @escaping @Sendable () -> MachineState = { .read() },
+        _ journal: any Journal, folder: String, files: String? = nil,
+        machine: @escaping @Sendable () -> MachineState = { .read() },
         renewingEvery renewalInterval: Int64 = 15_000_000_000, log: @escaping @Sendable (String) -> Void
     ) throws(JournalFailure) {
         (self.journal, self.machine, self.log) = (journal, machine, log)
@@ -111,7 +125,9 @@ actor TransferService {
         if journal.problem != nil, let kept = Spool.moveAside(folder) {
             log("the files of its transfers are in \(kept)")
         }
-        do throws(IOFailure) { spool = try Spool(folder) } catch { throw .failed("\(folder)/spool: \(error.code)") }
+        do throws(IOFailure) {
+            if let files { spool = try FolderStore(files) } else { spool = try Spool(folder) }
+        } catch { throw .failed("\(files ?? folder + "/spool"): \(error.code)") }
         if let problem = journal.problem { log(problem) }
     }
 
@@ -170,7 +186,8 @@ actor TransferService {
 
     /// Removes the spool's files that belong to no transfer.
     private func removeOrphans() async {
-        let spool = spool
+        // Files of agents that share a folder belong to transfers that this one does not know.
+        guard let spool = spool as? Spool else { return }
         let found = await BlockingThreads.files.call(.never) { () -> Set<String> in
             spool.removeDelivered()
             return spool.files()
@@ -236,20 +253,66 @@ actor TransferService {
         schedule()
     }
 
+    /// Takes no more work. What can be continued without loss is stopped, and free for other agents; a request that must
+    /// not be repeated, for instance, ends first. Then the agent exits.
+    func drain() {
+        guard phase == .serving else { return }
+        log("is asked to take no more work")
+        phase = .draining
+        Task {
+            try? await journal.stopClaiming()
+            var reached = Poller.now()
+            // Later ones reach the next agent, if this one exits before it has answered.
+            let begun = Set(submissions.keys)
+            while phase == .draining, !activities.isEmpty || !begun.isDisjoint(with: submissions.keys) {
+                // Nothing ends while the journal is away: the next agents find what this one has begun.
+                if journal.isReached { reached = Poller.now() }
+                guard Poller.now() - reached < Self.patience else { break }
+                for (id, activity) in activities {
+                    if case .loading(let task) = activity, transfers[id]?.isResumable == true { task.cancel() }
+                }
+                // An attempt that must not be repeated would wait for its program's answer.
+                withdrawChallenges()
+                try? await Poller.shared.sleep(until: Poller.now() + 20_000_000, .never)
+            }
+            alarm.handOver()
+        }
+    }
+
     /// Stops all attempts, with their progress and their results synchronised to disk.
     func stop() async {
         phase = .ending
         for follower in followers { follower.cancel() }
         let running = activities.values.map(\.task)
         for task in running { task.cancel() }
-        for task in running { await task.value }
+        await wait(for: running)
         for owner in owners.values {
             owner.client?.channel.close()
             owner.session?.invalidateAndCancel()
         }
-        if isShared { try? await journal.release(transfers.filter { !$0.isAnnounced }.map(\.claim)) }
+        // An attempt that has not stopped keeps its claim until this agent's lease ends.
+        let free = transfers.filter { !$0.isAnnounced && activities[$0.id] == nil }
+        if isShared { try? await journal.release(free.map(\.claim)) }
         let journal = journal
         _ = await BlockingThreads.files.call(.never) { journal.finish() }
+    }
+
+    /// The nanoseconds for which an agent that stops waits for a shared journal that cannot be reached.
+    private static let patience: Int64 = 20_000_000_000
+
+    /// Waits until attempts have stopped.
+    private func wait(for running: [Task<Void, Never>]) async {
+        guard isShared else {
+            for task in running { await task.value }
+            return
+        }
+        let deadline = Poller.now() + Self.patience
+        while !activities.isEmpty, Poller.now() < deadline {
+            try? await Poller.shared.sleep(until: Poller.now() + 10_000_000, .never)
+        }
+        if !activities.isEmpty {
+            log("the journal cannot be written: \(activities.count) transfers are left as they are")
+        }
     }
 
     // MARK: Idleness
@@ -275,6 +338,7 @@ actor TransferService {
         let waiting = transfers.count + submissions.count - transfers.overCount - running
         let finished = transfers.overCount + owners.values.reduce(0) { $0 + $1.undelivered }
         return "\(running) running, \(waiting) waiting, \(finished) finished, \(clients) programs connected"
+            + (phase == .draining ? ", draining" : "")
     }
 
     func connected() {

@@ -67,10 +67,12 @@ struct PostgresRows {
             try await journal.write([.accept(transfer)], mayFail: true)
         }
         try await journal.write([.accept(JournalRows.transfer("other", of: "b"))], mayFail: true)
-        let exclusions = ClaimRequest.Exclusions(hosts: ["full.example"], identifiers: ["b"])
-        let claimed = try await journal.claim(.ready(atMost: 9, except: exclusions, takesDiscretionary: false))
-        #expect(claimed.transfers.map(\.id) == ["free"])
-        let next = try #require(claimed.next)
+        let room = ClaimRequest.Room(hosts: ["full.example": 0], identifiers: ["b": 0])
+        #expect(
+            try await journal.claim(.ready(atMost: 9, room: room, takesDiscretionary: false)).transfers.map(\.id)
+                == ["free"])
+        let next = try #require(
+            try await journal.claim(.ready(atMost: 9, room: room, takesDiscretionary: false)).next)
         #expect(next > 3_000_000_000_000 && next <= 3_600_000_000_000)
         let rest = try await journal.claim(.ready(atMost: 9)).transfers
         #expect(rest.map(\.id) == ["full", "leisure", "other"])
@@ -98,17 +100,17 @@ struct PostgresRows {
     func deadAgent() async throws {
         let address = try await Self.database()
         let dead = try await PostgresJournal.open(address, leaseTime: 300) { _ in }
-        let living = try await PostgresJournal.open(address) { _ in }
+        let living = try await PostgresJournal.open(address, settling: 0) { _ in }
         try await JournalRows.identify(["a"], dead)
         let lost = try await JournalRows.accept("t1", dead)
         let kept = try await JournalRows.accept("t2", living)
         var claimed: [JournaledTransfer] = []
         while claimed.isEmpty {
-            #expect(try await living.renew([kept]).isEmpty)
+            #expect(try await living.renew([kept]).lost.isEmpty)
             claimed = try await living.claim(.ready(atMost: 5)).transfers
         }
         #expect(claimed.map(\.id) == ["t1"])
-        #expect(try await dead.renew([lost]) == [lost.number])
+        #expect(try await dead.renew([lost]).lost == [lost.number])
         for change in [JournalChange.event(lost), .update(lost, state: [6], progress: [], standing: .ready)] {
             await #expect(throws: JournalFailure.stale) { try await dead.write([change], mayFail: false) }
         }
@@ -148,8 +150,11 @@ struct PostgresRows {
         let parked = JournalChange.update(second, state: [4], progress: [], standing: .none(isParked: true))
         try await one.write([parked], mayFail: false)
         #expect(await heard.next() == .parked(agent: one.agent, identifier: "a b"))
-        let rows = try await other.claim(.parked(of: "a b", after: 0, atMost: 5)).transfers
-        #expect(rows.map(\.id) == ["t2"])
+        // The agent with the program makes it ready, for itself.
+        #expect(try await other.claim(.ready(atMost: 5)).transfers.isEmpty)
+        try await other.unpark("a b", again: false)
+        #expect(try await one.claim(.ready(atMost: 5)).transfers.isEmpty)
+        #expect(try await other.claim(.ready(atMost: 5)).transfers.map(\.id) == ["t2"])
         try await Self.close(one, other)
     }
 
@@ -163,14 +168,12 @@ struct PostgresRows {
         let claim = try await JournalRows.accept("t1", journal)
         let admin = try await PostgresConnection.open(address)
         for round in 0..<3 {
-            try await admin.run(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() "
-                    + "AND datname = current_database()")
+            try await Self.cut(address, admin)
             let state = [UInt8(round)]
             try await journal.write([.update(claim, state: state, progress: [], standing: .working)], mayFail: false)
             #expect(try await journal.transfer("t1")?.state == state)
         }
-        #expect(try await journal.renew([claim]).isEmpty)
+        #expect(try await journal.renew([claim]).lost.isEmpty)
         try await Self.close(journal)
     }
 
@@ -191,6 +194,182 @@ struct PostgresRows {
         try await server.start()
         _ = try await written
         #expect(try await journal.sequences(of: "a").count == 1)
+        #expect(try await journal.transfer("t1")?.state == [9])
+        try await Self.close(journal)
+        await server.end()
+    }
+
+    /// Ends all other connections of a database.
+    private static func cut(_ address: String, _ admin: PostgresConnection) async throws {
+        try await admin.run(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() "
+                + "AND datname = current_database()")
+    }
+
+    @Test("Tables that another agent has migrated while the connection was away are left alone, and the agent ends")
+    func migratedMeanwhile() async throws {
+        let address = try await Self.database()
+        let journal = try await PostgresJournal.open(address) { _ in }
+        try await JournalRows.identify(["a"], journal)
+        let claim = try await JournalRows.accept("t1", journal)
+        let rig = AgentRig()
+        try rig.start(under: ["/usr/bin/env", "URLLOADING_JOURNAL=\(address)"])
+        try await rig.link().close()
+        let admin = try await PostgresConnection.open(address)
+        try await admin.run("UPDATE urlloading.version SET version = 7")
+        try await Self.cut(address, admin)
+        let queued: [JournalChange] = [.update(claim, state: [9], progress: [], standing: .working)]
+        journal.write(queued, mayFail: false) { _ in }
+        var heard = try #require(journal.signals).makeAsyncIterator()
+        var signal = await heard.next()
+        while signal != .outdated { signal = await heard.next() }
+        await #expect {
+            try await journal.transfer("t1")
+        } throws: {
+            "\($0)".contains("version 7")
+        }
+        #expect(await rig.ended() == 0)
+        #expect(rig.logText.contains("version 7"))
+        #expect(try await admin.run("SELECT state FROM urlloading.progress").rows.first?.bytes(0) == [3])
+        try await Self.close(journal)
+    }
+
+    @Test("A database that is read-only for a while: nothing is lost, and the agent comes back by itself")
+    func readOnly() async throws {
+        let address = try await Self.database()
+        let journal = try await PostgresJournal.open(address) { _ in }
+        try await JournalRows.identify(["a"], journal)
+        let claim = try await JournalRows.accept("t1", journal)
+        let admin = try await PostgresConnection.open(address)
+        let name = try #require(try await admin.run("SELECT current_database()").rows.first).text(0)
+        try await admin.run("ALTER DATABASE \(name) SET default_transaction_read_only = on")
+        try await Self.cut(address, admin)
+        let update = JournalChange.update(claim, state: [9], progress: [], standing: .working)
+        async let written = journal.write([update], mayFail: false)
+        async let accepted = journal.write([.accept(JournalRows.transfer("t2"))], mayFail: true)
+        var refusal: JournalFailure?
+        while refusal != .failed("the database is read-only") {
+            do throws(JournalFailure) { _ = try await journal.transfer("t1") } catch { refusal = error }
+        }
+        try await admin.run("ALTER DATABASE \(name) RESET default_transaction_read_only")
+        _ = try await written
+        #expect(try await accepted.acceptance == .queued)
+        #expect(try await journal.transfer("t1")?.state == [9])
+        try await Self.close(journal)
+    }
+
+    @Test("Tables that are locked for longer than the agent waits: submissions are refused, accepted work is not lost")
+    func lockedTables() async throws {
+        let address = try await Self.database()
+        let journal = try await PostgresJournal.open(address) { _ in }
+        try await JournalRows.identify(["a"], journal)
+        let claim = try await JournalRows.accept("t1", journal)
+        let admin = try await PostgresConnection.open(address)
+        try await admin.run("BEGIN")
+        try await admin.run("LOCK TABLE urlloading.claim IN ACCESS EXCLUSIVE MODE")
+        let update = JournalChange.update(claim, state: [9], progress: [], standing: .working)
+        async let written = journal.write([update], mayFail: false)
+        await #expect {
+            try await journal.write([.accept(JournalRows.transfer("t2"))], mayFail: true)
+        } throws: {
+            "\($0)".contains("lock timeout")
+        }
+        try await admin.run("COMMIT")
+        _ = try await written
+        #expect(try await journal.transfer("t1")?.state == [9])
+        #expect(try await journal.transfer("t2") == nil)
+        #expect(try await journal.renew([claim]).lost.isEmpty)
+        try await Self.close(journal)
+    }
+
+    @Test("Over TLS the server's certificate is verified, and connections that are cut come back")
+    func tls() async throws {
+        let authority = try TestCertificateAuthority(commonName: "Database CA")
+        let server = try await PostgresServer(passwords: true, tls: authority.issue())
+        func roots(_ authority: TestCertificateAuthority, _ name: String) throws -> String {
+            let path = "\(server.folder)/\(name).pem"
+            try Data(authority.pem).write(to: URL(filePath: path))
+            return path
+        }
+        let address = server.secureAddress("postgres", roots: try roots(authority, "roots"))
+        let other = try roots(TestCertificateAuthority(commonName: "Other CA"), "other")
+        let failure = await #expect(throws: JournalFailure.self) {
+            try await PostgresJournal.open(server.secureAddress("postgres", roots: other)) { _ in }
+        }
+        #expect("\(failure as Any)".contains("certificate") && !"\(failure as Any)".contains("sesame"))
+        let journal = try await PostgresJournal.open(address) { _ in }
+        try await JournalRows.identify(["a"], journal)
+        let claim = try await JournalRows.accept("t1", journal)
+        let admin = try await PostgresConnection.open(address)
+        let secured = try await admin.run(
+            "SELECT bool_and(s.ssl) FROM pg_stat_ssl s JOIN pg_stat_activity a USING (pid) WHERE a.usename = 'fleet' "
+                + "AND a.client_addr IS NOT NULL")
+        #expect(secured.rows.first?.flag(0) == true)
+        // Longer than a record of TLS, both ways.
+        let state = [UInt8](repeating: 7, count: 300_000)
+        for _ in 0..<3 {
+            try await Self.cut(address, admin)
+            let update = JournalChange.update(claim, state: state, progress: [], standing: .working)
+            try await journal.write([update], mayFail: false)
+            #expect(try await journal.transfer("t1")?.state == state)
+        }
+        try await Self.close(journal)
+        await server.end()
+    }
+
+    @Test("Roles with databases of their own see nothing of each other, nor a role of another one's tables")
+    func roles() async throws {
+        let server = try await PostgresServer()
+        let admin = try await PostgresConnection.open(server.address("postgres"))
+        for name in ["one", "two"] {
+            try await admin.run("CREATE ROLE \(name) LOGIN")
+            try await admin.run("CREATE DATABASE \(name) OWNER \(name)")
+        }
+        try await admin.run("REVOKE CONNECT ON DATABASE one FROM PUBLIC")
+        let journals = [
+            try await PostgresJournal.open(server.address("one", user: "one")) { _ in },
+            try await PostgresJournal.open(server.address("two", user: "two")) { _ in },
+        ]
+        try await JournalRows.identify(["a"], journals[0])
+        _ = try await JournalRows.accept("t1", journals[0])
+        #expect(try await journals[1].identifiers().isEmpty)
+        #expect(try await journals[1].transfer("t1") == nil)
+        for (database, user) in [("one", "two"), ("two", "one")] {
+            let failure = await #expect(throws: JournalFailure.self) {
+                try await PostgresJournal.open(server.address(database, user: user)) { _ in }
+            }
+            #expect("\(failure as Any)".contains("permission denied"), "\(failure as Any)")
+        }
+        try await Self.close(journals[0], journals[1])
+        await server.end()
+    }
+
+    @Test(
+        "While the database is away, new work is refused when the waiting changes are large, and none of them is lost")
+    func fullBacklog() async throws {
+        let server = try await PostgresServer()
+        let journal = try await PostgresJournal.open(try await server.database()) { _ in }
+        try await JournalRows.identify(["a"], journal)
+        let claim = try await JournalRows.accept("t1", journal)
+        await server.end(SIGKILL)
+        while (try? await journal.transfer("t1")) != nil {}
+        let results = Lock<[Result<JournalReceipt, JournalFailure>]>([])
+        var large = JournalRows.transfer("")
+        large.order = [UInt8](repeating: 1, count: 1 << 20)
+        for number in 0..<40 {
+            large.id = "large\(number)"
+            journal.write([.accept(large)], mayFail: true) { result in results.withLock { $0.append(result) } }
+        }
+        #expect(journal.isFull)
+        let update = JournalChange.update(claim, state: [9], progress: [], standing: .working)
+        async let written = journal.write([update], mayFail: false)
+        try await eventuallyProcess { results.withLock(\.count) == 24 }
+        #expect(results.withLock { $0.allSatisfy { "\($0)".contains("no new work") } })
+        try await server.start()
+        _ = try await written
+        try await eventuallyProcess { results.withLock(\.count) == 40 }
+        #expect(results.withLock { $0.count { (try? $0.get().acceptance) == .queued } } == 16)
+        #expect(!journal.isFull)
         #expect(try await journal.transfer("t1")?.state == [9])
         try await Self.close(journal)
         await server.end()
@@ -252,43 +431,10 @@ struct PostgresRows {
 
     // MARK: Agents
 
-    /// An agent in this process.
-    private struct Agent {
-        let service: TransferService
-        let rig: AgentRig
-        let token = StopToken()
-        let serving: Task<Void, Never>
-        let lines: Lines
-
-        final class Lines: Sendable {
-            private let all = Lock<[String]>([])
-            func add(_ line: String) { all.withLock { $0.append(line) } }
-            func count(_ part: String) -> Int { all.withLock { $0.count { $0.contains(part) } } }
-        }
-
-        init(_ address: String) async throws {
-            let (rig, lines) = (AgentRig(), Lines())
-            let journal = try await PostgresJournal.open(address) { lines.add($0) }
-            try PrivateFolder.make(rig.state)
-            service = try TransferService(journal, folder: rig.state, renewingEvery: 300_000_000) { lines.add($0) }
-            let listener = try LocalListener(path: rig.socket)
-            let server = AgentServer(service, survival: "untilReboot", manner: "test") { _ in }
-            serving = Task { [token] in await server.serve(listener, token) }
-            (self.rig, self.lines) = (rig, lines)
-            await service.start()
-        }
-
-        func stop() async {
-            token.stop(.cancelled)
-            await serving.value
-            await service.stop()
-        }
-    }
-
     @Test("Two agents carry out 500 transfers, each once, and the program of one of them gets all events in order")
     func twoAgents() async throws {
         let address = try await Self.database()
-        let (one, other) = (try await Agent(address), try await Agent(address))
+        let (one, other) = (try await FleetAgent(address), try await FleetAgent(address))
         try await withHTTPTestServer { origin in
             let count = 500
             origin.route("/small") { _ in .ok("small") }
@@ -320,16 +466,11 @@ struct PostgresRows {
         await other.stop()
     }
 
-    /// Ends all leases now, as if their agents had not renewed them for 60 s.
-    private static func endLeases(_ address: String) async throws {
-        let admin = try await PostgresConnection.open(address)
-        try await admin.run("UPDATE urlloading.claim SET lease = clock_timestamp() WHERE agent IS NOT NULL")
-        try await admin.run("UPDATE urlloading.identifier SET lease = clock_timestamp() WHERE agent IS NOT NULL")
-    }
-
-    @Test("An agent that was stopped for longer than its lease leaves its transfer to the agent that has taken it")
-    func stoppedAgent() async throws {
-        let address = try await Self.database()
+    /// Lets an agent's process begin to download a film to `place`, whose second half never comes. Later requests get
+    /// it whole.
+    private static func withHalf(
+        _ address: String, _ use: (HTTPTestServer, AgentRig, AgentLink, _ place: String) async throws -> Void
+    ) async throws {
         let rig = AgentRig()
         try await withHTTPTestServer { origin in
             origin.route("/film", faults: [.init(.responseBody(after: 300_000), .stall)]) { Film.answer($0) }
@@ -338,10 +479,18 @@ struct PostgresRows {
             let place = rig.folder + "/film.bin"
             try await program.download(origin.url("/film"), to: place)
             try await origin.wait { $0.stalled == 1 }
-            #expect(kill(rig.process, SIGSTOP) == 0)
             origin.route("/film") { Film.answer($0) }
-            try await Self.endLeases(address)
-            let other = try await Agent(address)
+            try await use(origin, rig, program, place)
+        }
+    }
+
+    @Test("An agent that was stopped for longer than its lease leaves its transfer to the agent that has taken it")
+    func stoppedAgent() async throws {
+        let address = try await Self.database()
+        try await Self.withHalf(address) { origin, rig, program, place in
+            #expect(kill(rig.process, SIGSTOP) == 0)
+            try await FleetAgent.endLeases(address)
+            let other = try await FleetAgent(address)
             try await eventuallyFile(place)
             #expect(Film.of(place) == Film.content)
             let admin = try await PostgresConnection.open(address)
@@ -361,20 +510,12 @@ struct PostgresRows {
     @Test("The transfers of an agent that is killed are carried out by another one, and none is lost")
     func killedAgent() async throws {
         let address = try await Self.database()
-        let rig = AgentRig()
-        try await withHTTPTestServer { origin in
-            origin.route("/film", faults: [.init(.responseBody(after: 300_000), .stall)]) { Film.answer($0) }
-            try rig.start(under: ["/usr/bin/env", "URLLOADING_JOURNAL=\(address)"])
-            let program = try await rig.attach()
-            let place = rig.folder + "/film.bin"
-            try await program.download(origin.url("/film"), to: place)
-            try await origin.wait { $0.stalled == 1 }
+        try await Self.withHalf(address) { origin, rig, program, place in
             await rig.kill()
             program.close()
-            origin.route("/film") { Film.answer($0) }
             origin.releaseStalls()
-            try await Self.endLeases(address)
-            let other = try await Agent(address)
+            try await FleetAgent.endLeases(address)
+            let other = try await FleetAgent(address)
             try await eventuallyFile(place)
             #expect(Film.of(place) == Film.content)
             let next = try await other.rig.attach()
@@ -388,10 +529,10 @@ struct PostgresRows {
         }
     }
 
-    @Test("Commands of a program reach transfers that wait, and are refused for those that another agent works on")
+    @Test("Commands of a program reach transfers that wait; an identifier has one live session among all agents")
     func commands() async throws {
         let address = try await Self.database()
-        let (one, other) = (try await Agent(address), try await Agent(address))
+        let (one, other) = (try await FleetAgent(address), try await FleetAgent(address))
         try await withHTTPTestServer { origin in
             let program = try await one.rig.attach()
             try await program.download(origin.url("/film"), id: "later") {

@@ -6,6 +6,7 @@ import Synchronization
 import Testing
 import URLLoadingIO
 import URLLoadingTestChildren
+import URLLoadingTesting
 
 @testable import URLLoadingAgent
 
@@ -13,6 +14,9 @@ import URLLoadingTestChildren
 /// root, as PostgreSQL demands.
 final class PostgresServer: Sendable {
     let folder: String
+    /// Of TLS on 127.0.0.1, and a part of the name of the Unix socket.
+    private let port: UInt16
+    private let identity: TestIdentity?
     private let process = Lock<ChildProcess?>(nil)
     private let databases = Atomic(0)
 
@@ -33,8 +37,12 @@ final class PostgresServer: Sendable {
     /// The account without files of its own that runs the server if the tests run as root.
     private static let other: UInt32 = 65_534
 
-    /// - Parameter passwords: whether connections need the password `sesame`.
-    init(passwords: Bool = false) async throws {
+    /// - Parameters:
+    ///   - passwords: whether connections need the password `sesame`.
+    ///   - identity: the certificate with which the server serves TLS on 127.0.0.1, too.
+    init(passwords: Bool = false, tls identity: TestIdentity? = nil) async throws {
+        self.identity = identity
+        port = identity == nil ? 5432 : try Self.freePort()
         var template = Array("/tmp/urlpostgres-XXXXXX".utf8CString)
         folder = mkdtemp(&template).map { String(cString: $0) } ?? "/nowhere"
         chmod(folder, 0o755)
@@ -45,6 +53,14 @@ final class PostgresServer: Sendable {
         let password = folder + "/run/password"
         try Data("sesame\n".utf8).write(to: URL(filePath: password))
         if Self.isRoot { chown(password, Self.other, Self.other) }
+        if let identity {
+            for (name, text) in [("crt", identity.certificatePEM), ("key", identity.keyPEM)] {
+                let path = "\(folder)/run/server.\(name)"
+                try Data(text).write(to: URL(filePath: path))
+                chmod(path, 0o600)
+                if Self.isRoot { chown(path, Self.other, Self.other) }
+            }
+        }
         let made = try Self.program(
             "initdb",
             [
@@ -70,17 +86,23 @@ final class PostgresServer: Sendable {
 
     /// Starts the server, after a kill as well: its processes may still be ending.
     func start() async throws {
-        let arguments = [
-            "-D", folder + "/data", "-k", folder + "/run", "-c", "listen_addresses=", "-c", "max_connections=40",
+        var arguments = [
+            "-D", folder + "/data", "-k", folder + "/run", "-c", "listen_addresses=", "-c", "max_connections=100",
             "-c", "fsync=off", "-c", "shared_buffers=16MB", "-c", "restart_after_crash=off",
         ]
+        if identity != nil {
+            arguments += [
+                "-c", "listen_addresses=127.0.0.1", "-c", "port=\(port)", "-c", "ssl=on",
+                "-c", "ssl_cert_file=\(folder)/run/server.crt", "-c", "ssl_key_file=\(folder)/run/server.key",
+            ]
+        }
         for _ in 0..<600 {
             let child = process.withLock { $0 }
             if child?.isRunning != true {
                 let started = try Self.program("postgres", arguments, folder + "/postgres.log")
                 process.withLock { $0 = started }
             }
-            if access(folder + "/run/.s.PGSQL.5432", F_OK) == 0,
+            if access("\(folder)/run/.s.PGSQL.\(port)", F_OK) == 0,
                 (try? await PostgresConnection.open(address("postgres"))) != nil
             {
                 return
@@ -96,8 +118,32 @@ final class PostgresServer: Sendable {
         _ = await child?.wait()
     }
 
-    func address(_ database: String, password: String = "sesame") -> String {
-        "postgresql://fleet:\(password)@/\(database)?host=\(folder)/run"
+    func address(_ database: String, user: String = "fleet", password: String = "sesame") -> String {
+        "postgresql://\(user):\(password)@/\(database)?host=\(folder)/run&port=\(port)"
+    }
+
+    /// The address over TLS.
+    /// - Parameter roots: the path of the certificates of authorities that are trusted.
+    func secureAddress(_ database: String, roots: String) -> String {
+        "postgresql://fleet:sesame@localhost:\(port)/\(database)?hostaddr=127.0.0.1&sslmode=verify-full"
+            + "&sslrootcert=\(roots)"
+    }
+
+    /// A port that no process listened on a moment ago.
+    private static func freePort() throws -> UInt16 {
+        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        defer { close(descriptor) }
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = inet_addr("127.0.0.1")
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let failure = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { general in
+                bind(descriptor, general, length) != 0 || getsockname(descriptor, general, &length) != 0
+            }
+        }
+        try #require(!failure)
+        return UInt16(bigEndian: address.sin_port)
     }
 
     /// Makes an empty database.

@@ -72,7 +72,7 @@ import URLLoadingWire
         func claim(_ request: ClaimRequest) async throws(JournalFailure) -> ClaimedTransfers {
             try await journal.claim(request)
         }
-        func renew(_ claims: [TransferClaim]) async throws(JournalFailure) -> Set<Int64> {
+        func renew(_ claims: [TransferClaim]) async throws(JournalFailure) -> JournalRenewal {
             try await journal.renew(claims)
         }
         func release(_ claims: [TransferClaim]) async throws(JournalFailure) { try await journal.release(claims) }

@@ -328,14 +328,16 @@ package final class FileWriter: Sendable {
         return mask >= 0 ? 0o666 & ~UInt16(mask) : 0o600
     }
 
-    /// Copies the file's content into a new file. Blocks.
-    package func copy(to folder: String, prefix: String) throws(IOFailure) -> FileWriter {
+    /// Copies the file's content, or a beginning of it, into a new file. Blocks.
+    /// - Parameter end: the number of bytes to copy at most.
+    package func copy(upTo end: Int64 = .max, to folder: String, prefix: String) throws(IOFailure) -> FileWriter {
         let copy = try Self.createPartial(in: folder, prefix: prefix)
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 * 1024, alignment: 16)
         defer { buffer.deallocate() }
         var offset: Int64 = 0
         while true {
-            let count = try read(into: buffer, at: offset)
+            let room = UnsafeMutableRawBufferPointer(rebasing: buffer[..<Int(min(Int64(buffer.count), end - offset))])
+            let count = room.isEmpty ? 0 : try read(into: room, at: offset)
             guard count > 0 else { return copy }
             try copy.write(UnsafeRawBufferPointer(rebasing: buffer[..<count]), at: offset)
             offset += Int64(count)

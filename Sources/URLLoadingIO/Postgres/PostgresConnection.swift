@@ -31,6 +31,12 @@ package struct PostgresFailure: Error, Sendable, Equatable, CustomStringConverti
         self.detail = detail.split(whereSeparator: \.isNewline).first.map(String.init) ?? ""
     }
 
+    /// Whether another transaction was in the way, which has gone on: a deadlock, a conflict of serialisation.
+    package var isConflict: Bool { code.hasPrefix("40") }
+
+    /// Whether the session may not write: the server is a copy, or was made read-only.
+    package var isReadOnly: Bool { code == "25006" }
+
     /// Whether the statement may succeed if it is repeated: a deadlock, a conflict of serialisation, a server that is
     /// starting or stopping, or that has no room.
     package var mayPass: Bool {
@@ -106,7 +112,7 @@ package final class PostgresConnection: Sendable {
     private let slot: PollSlot
 
     /// The nanoseconds after which a server that does not answer is given up.
-    private static let patience: Int64 = 30_000_000_000
+    package static let patience: Int64 = 30_000_000_000
 
     /// Connects to a server.
     /// - Parameter address: a URI or a list of keywords and values, as libpq takes them: with it come TLS, passwords,
@@ -175,9 +181,12 @@ package final class PostgresConnection: Sendable {
     // MARK: Statements
 
     /// Runs statements without parameters, and returns the result of the last one.
+    /// - Parameter nanoseconds: how long an answer is waited for.
     @discardableResult
-    package func run(_ text: String) async throws(PostgresFailure) -> PostgresResult {
-        try await carryOut { library, handle in library.send(handle, text) }
+    package func run(_ text: String, within nanoseconds: Int64 = patience) async throws(PostgresFailure)
+        -> PostgresResult
+    {
+        try await carryOut(within: nanoseconds) { library, handle in library.send(handle, text) }
     }
 
     /// Runs a statement with parameters, which is prepared at its first use.
@@ -230,6 +239,7 @@ package final class PostgresConnection: Sendable {
 
     /// Sends a request, and waits for its results.
     private func carryOut(
+        within nanoseconds: Int64 = patience,
         _ send: @Sendable (PostgresLibrary, PostgresLibrary.Handle) -> Int32
     ) async throws(PostgresFailure) -> PostgresResult {
         let library = library
@@ -237,7 +247,7 @@ package final class PostgresConnection: Sendable {
             state.handle.map { handle in LibraryCalls.perform { send(library, handle) } == 1 } ?? false
         }
         guard isSent else { throw lost() }
-        let deadline = Poller.now() + Self.patience
+        let deadline = Poller.now() + nanoseconds
         try await flush(deadline)
         var last = PostgresResult()
         var failure: PostgresFailure?

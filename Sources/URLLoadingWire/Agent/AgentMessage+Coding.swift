@@ -23,6 +23,8 @@ private enum Kind {
     static let detach: UInt16 = 18
     static let identifiers: UInt16 = 19
     static let challenge: UInt16 = 20
+    static let fleet: UInt16 = 21
+    static let drain: UInt16 = 22
 }
 
 extension AgentMessage {
@@ -72,6 +74,8 @@ extension AgentMessage {
         case .status: return Kind.status
         case .identifiers: return Kind.identifiers
         case .handOver: return Kind.handOver
+        case .fleet: return Kind.fleet
+        case .drain: return Kind.drain
         case .unknown(let kind): return kind
         default: return writeAnswer(to: &fields)
         }
@@ -147,6 +151,8 @@ extension AgentMessage {
         case Kind.status: self = .status
         case Kind.identifiers: self = .identifiers
         case Kind.handOver: self = .handOver
+        case Kind.fleet: self = .fleet
+        case Kind.drain: self = .drain
         default: self = try Self.answer(frame.kind, fields)
         }
     }

@@ -25,6 +25,10 @@ package enum AgentMessage: Sendable, Equatable {
     case identifiers
     /// A newer program asks the agent to stop at synchronised offsets and to exit.
     case handOver
+    /// Asks what the agents do that share the agent's journal; the report is empty if there are no others.
+    case fleet
+    /// Asks the agent to take no more work, and to exit when it has finished or given back what it works on.
+    case drain
 
     // Messages of the agent.
     case welcome(Welcome)

@@ -14,7 +14,7 @@ enum BackgroundCommand {
     static let usage = """
         urlload bg get [options] URL…      hand downloads over to the background agent
         urlload bg put [options] -T FILE URL
-        urlload bg ls [--json]             list the transfers of all programs of this user
+        urlload bg ls [--json|--fleet]     list the transfers of all programs of this user
         urlload bg watch                   print the results of this command's transfers, until all have ended
         urlload bg pause|resume|cancel ID… (the beginning of an id is enough; --all for all)
         urlload bg logs                    print the agent's log
@@ -24,7 +24,8 @@ enum BackgroundCommand {
         continue when this command has ended, and, where doctor says so, after a logout or a reboot. The options are
         those of urlload that concern a request or its file (-o, -O, -f, -H, -X, -u, -m, -k …): urlload --help all
         lists them; an option that the agent cannot apply is refused. Without -o a download is named after its URL. A
-        result stays listed until watch has printed it.
+        result stays listed until watch has printed it. If agents share a queue, ls on a terminal, ls --fleet, watch
+        and doctor show them: each with its places and the rest of its lease, hosts at their limit, the oldest that waits.
         Exit code 0; 22 if no transfer has the id; 7 if there is no agent; that of the first failed transfer for watch.
 
         """
@@ -36,6 +37,7 @@ enum BackgroundCommand {
             case nil, "-h", "--help": return print(usage)
             case "get": return await submit(try ArgumentParser.parseAll(rest, config: nil), isUpload: false)
             case "put": return await submit(try ArgumentParser.parseAll(rest, config: nil), isUpload: true)
+            case "ls" where rest == ["--fleet"]: return await list(asJSON: false, showsFleet: true)
             case "ls": return await list(asJSON: try flag("--json", rest))
             case "watch":
                 _ = try flag("", rest)
@@ -204,15 +206,27 @@ enum BackgroundCommand {
         return found
     }
 
-    private static func list(asJSON printsJSON: Bool) async -> ExitCode {
+    /// The lines about the agents that share the agent's queue; none if it is alone, or does not know.
+    private static func fleet() async -> [String] {
+        guard let link = try? await AgentLauncher.open(AgentLauncher.facts()) else { return [] }
+        defer { link.close() }
+        return await fleet(link)
+    }
+
+    private static func fleet(_ link: AgentLink) async -> [String] {
+        guard case .report(let text)? = try? await link.request(.fleet) else { return [] }
+        return text.split(separator: "\n").map(String.init)
+    }
+
+    private static func list(asJSON printsJSON: Bool, showsFleet: Bool = false) async -> ExitCode {
         do throws(LoadError) {
+            let isForPeople = !printsJSON && FileDescriptor.standardOutput.isTerminal
             let all = try await all().flatMap { (identifier, transfers) in transfers.map { ($0, identifier) } }
-            let lines =
+            var lines =
                 if printsJSON {
                     all.map { BackgroundLines.json($0, $1) }
-                } else if FileDescriptor.standardOutput
-                    .isTerminal
-                { BackgroundLines.table(all) } else { all.map { BackgroundLines.text($0, $1) } }
+                } else if isForPeople { BackgroundLines.table(all) } else { all.map { BackgroundLines.text($0, $1) } }
+            if isForPeople || showsFleet { lines += await fleet() }
             return print(lines.map { $0 + "\n" }.joined())
         } catch { return failed(error) }
     }
@@ -225,6 +239,7 @@ enum BackgroundCommand {
     /// Takes the results of this command's transfers, one identifier after the other, until there are none.
     private static func watch() async -> ExitCode {
         let outcome = Outcome()
+        try? FileDescriptor.standardError.write(await fleet().map { $0 + "\n" }.joined())
         do throws(LoadError) {
             for (identifier, transfers) in try await all()
             where identifier.hasPrefix(prefix + ".") && !transfers.isEmpty {
@@ -312,6 +327,7 @@ enum BackgroundCommand {
                 lines.append("survival  \(survival): \(BackgroundLines.words(survival))")
             }
             if case .report(let text) = try await link.request(.status) { lines.append("status    \(text)") }
+            lines += await fleet(link)
             link.close()
         } catch {
             lines.append("problem   \(error.detail)")

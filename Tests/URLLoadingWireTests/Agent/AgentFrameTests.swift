@@ -11,7 +11,7 @@ import Testing
         .attach(.init(identifier: "org.example.sync", settings: [], secrets: [], answers: true, wasWoken: true)),
         .submit(.init(transfer: "t1", order: [UInt8](repeating: 7, count: 3_000), secrets: [9])),
         .list(after: .max), .command(.init(transfer: "t1", verb: "pause")), .listen, .acknowledge(sequence: 12),
-        .status, .handOver,
+        .status, .handOver, .fleet, .drain,
         .welcome(.init(version: 1, process: 77, survival: "untilLogout", manner: "spawned")), .done,
         .refused(.init(code: "identifierInUse", detail: "process 5 has it", process: 5)),
         .page(.init(records: [[1], [], [2, 3]], next: 4)), .page(.init(records: [], next: nil)),

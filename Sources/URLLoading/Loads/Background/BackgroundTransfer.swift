@@ -155,6 +155,13 @@ public struct BackgroundOptions: Sendable, Hashable {
     /// default: it is loaded as a whole.
     public var parallelRanges: ParallelRanges?
 
+    /// A name that some transfers of the identifier share, 1 to 256 bytes: one agent carries them out, as long as it
+    /// lives, so that they use its connections, or files beside each other. `nil`, the default, for none.
+    ///
+    /// It matters for agents that share a queue in PostgreSQL only: a single agent carries out everything. A name of
+    /// another length makes the call fail with ``LoadError/Reason/notPossibleInBackground``.
+    public var affinity: String?
+
     /// Creates options; the properties without a parameter are set afterwards.
     public init(label: String = "", userData: Data = Data()) { (self.label, self.userData) = (label, userData) }
 }

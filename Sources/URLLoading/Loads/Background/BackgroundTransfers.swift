@@ -174,6 +174,7 @@ extension TransferOrder {
         (label, userData) = (own.label, own.userData)
         earliestBegin = own.earliestBegin.map { Int64(max(0, min($0.timeIntervalSince1970, 9e9)) * 1e9) }
         isDiscretionary = own.isDiscretionary ?? configuration.background?.isDiscretionary ?? false
+        affinity = own.affinity
         copiesSource = kind == .upload && own.copiesFile ? true : nil
         requiresSuccess = requiresSuccess || own.requiresSuccess
         if kind == .download, let ranges = own.parallelRanges { parallelRanges = ranges.description }
@@ -184,6 +185,9 @@ extension TransferOrder {
         if let problem = BackgroundCrossing.problem(request) { throw .notInBackground(problem, request.url) }
         guard userData.count <= Self.maximumUserData, label.utf8.count <= Self.maximumUserData else {
             throw .notInBackground("label and user data have at most 64 KiB", request.url)
+        }
+        guard affinity.map({ (1...Self.maximumAffinity).contains($0.utf8.count) }) ?? true else {
+            throw .notInBackground("an affinity has 1 to \(Self.maximumAffinity) bytes", request.url)
         }
     }
 }

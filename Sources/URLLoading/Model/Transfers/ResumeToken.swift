@@ -146,6 +146,24 @@ public struct ResumeToken: Sendable, CustomStringConvertible {
         return Self.encoded(record)
     }
 
+    /// Copies the valid beginning of the partial file into another one beside it. Blocks.
+    /// - Parameter boot: the identity of the running system start.
+    func copied(after boot: String) throws(LoadError) -> ResumeToken {
+        do throws(IOFailure) {
+            let (file, held) = try reopened(after: boot)
+            guard let path = record.path, let slash = path.lastIndex(of: "/") else { throw Refusal.foreign.failure }
+            let count = held.prefix
+            let copy = try file.copy(upTo: count, to: String(path[..<slash]), prefix: Self.prefix)
+            try copy.synchronize()
+            var record = record
+            let mark = DiskMark(offset: count, tail: try copy.tail(before: count))
+            (record.path, record.offset, record.tail, record.mark) = (copy.path, mark.offset, mark.tail, mark)
+            (record.isEarly, record.boot, record.ranges, record.syncedRanges) = (false, boot, nil, nil)
+            copy.unclaim()
+            return ResumeToken(record, copy)
+        } catch { throw Self.refusal(error) }
+    }
+
     /// Removes the partial file: the download can no longer be resumed.
     public func discard() {
         if let file = storage.file {

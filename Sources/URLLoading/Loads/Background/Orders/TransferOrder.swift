@@ -52,6 +52,8 @@ package struct TransferOrder: Codable, Sendable, Equatable {
     /// The earliest time of sending, in nanoseconds since 1970.
     package var earliestBegin: Int64?
     package var isDiscretionary = false
+    /// Transfers of the identifier with the same affinity are carried out by one agent while it lives.
+    package var affinity: String?
     /// The resume data of a download (``ResumeToken/data``).
     package var resumption: Data?
     /// The time of creation, in nanoseconds since 1970.
@@ -60,6 +62,8 @@ package struct TransferOrder: Codable, Sendable, Equatable {
     package var challenges: ChallengeAuthority?
 
     package static let maximumUserData = 64 * 1024
+    /// The bytes of an affinity, which is a part of an index.
+    package static let maximumAffinity = 256
 
     package init(kind: Kind, shownURL: String, method: String, fields: [[String]], created: Int64) {
         (self.kind, self.shownURL, self.method, self.fields) = (kind, shownURL, method, fields)

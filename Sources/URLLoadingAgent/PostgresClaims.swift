@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Claims in PostgreSQL, with the limits that hold for all agents together.
+//
+// The places of a host are the claims on its transfers: they are counted, so an agent that dies gives its places back
+// with its claims. A statement sees what was committed when it began, so who counts first takes the host's lock, a lock
+// of the transaction: agents that claim from the same host do so one after the other.
+
+import URLLoadingIO
+
+/// Transfers of one identifier and one host that may begin.
+private struct ClaimLane: Equatable {
+    var identifier: String
+    var host: String
+}
+
+extension PostgresStatements {
+    // MARK: Agents
+
+    /// Records that the agent lives.
+    func live() async throws(PostgresFailure) {
+        try await connection.run(
+            "live",
+            """
+            INSERT INTO urlloading.agent AS known (name, began, lease, places, draining)
+            VALUES ($1, clock_timestamp(), clock_timestamp() + \(lease), $2, false)
+            ON CONFLICT (name) DO UPDATE SET lease = excluded.lease
+            """, [.text(agent), .init(SchedulePlan.Limits().agent)])
+    }
+
+    /// Records that the agent takes no more work.
+    func drain() async throws(PostgresFailure) {
+        try await connection.run(
+            "drain", "UPDATE urlloading.agent SET draining = true WHERE name = $1", [.text(agent)])
+        try await tell("work")
+    }
+
+    /// Removes the agent, and with it its right to the transfers of its affinities.
+    func depart() async throws(PostgresFailure) {
+        try await connection.run(
+            "departIdentifiers", "UPDATE urlloading.identifier SET agent = NULL, lease = NULL WHERE agent = $1",
+            [.text(agent)])
+        try await connection.run("depart", "DELETE FROM urlloading.agent WHERE name = $1", [.text(agent)])
+        try await tell("work")
+    }
+
+    /// Prolongs the claims of the agent, and its hold on identifiers.
+    /// - Returns: the claims that it has, and the identifiers.
+    func renew() async throws(PostgresFailure) -> (claims: Set<TransferClaim>, identifiers: Set<String>) {
+        try await live()
+        let held = try await connection.run(
+            "renew",
+            """
+            UPDATE urlloading.claim SET lease = clock_timestamp() + \(lease) WHERE agent = $1
+            RETURNING number, epoch
+            """, [.text(agent)])
+        let names = try await connection.run(
+            "renewIdentifiers",
+            "UPDATE urlloading.identifier SET lease = clock_timestamp() + \(lease) WHERE agent = $1 RETURNING name",
+            [.text(agent)])
+        return (
+            Set(held.rows.map { TransferClaim(number: $0.integer(0), epoch: $0.integer(1)) }),
+            Set(names.rows.map { $0.text(0) })
+        )
+    }
+
+    /// What becomes of a claim's row when its agent gives it up. One that was claimed by name may wait still.
+    private static let free = "agent = NULL, lease = NULL, ready = due IS NULL AND NOT parked"
+
+    /// Makes transfers ready whose time has come, and those of agents that have not renewed their claims; forgets what
+    /// says nothing any more of agents, hosts and affinities.
+    func tidy() async throws(PostgresFailure) {
+        try await promote()
+        if endsForeignClaims {
+            let freed = try await connection.run(
+                "free",
+                """
+                WITH chosen AS (SELECT number FROM urlloading.claim
+                WHERE agent IS NOT NULL AND lease < statement_timestamp() FOR UPDATE SKIP LOCKED)
+                UPDATE urlloading.claim SET \(Self.free) FROM chosen WHERE claim.number = chosen.number
+                """)
+            if freed.changed > 0 { try await tell("work") }
+        }
+        // Rows that another transaction has are left for the next time: waiting for several could deadlock.
+        try await connection.run(
+            "forgetOld",
+            """
+            WITH oldAgents AS (SELECT name FROM urlloading.agent
+            WHERE lease < statement_timestamp() - interval '1 hour' FOR UPDATE SKIP LOCKED),
+            agents AS (DELETE FROM urlloading.agent AS a USING oldAgents WHERE a.name = oldAgents.name),
+            oldHosts AS (SELECT name FROM urlloading.host WHERE places IS NULL AND rate IS NULL
+            AND coalesce(greatest(paused, next), '-infinity') < statement_timestamp() - interval '1 minute'
+            FOR UPDATE SKIP LOCKED),
+            hosts AS (DELETE FROM urlloading.host AS h USING oldHosts WHERE h.name = oldHosts.name),
+            old AS (SELECT identifier, name FROM urlloading.affinity AS a WHERE NOT EXISTS
+            (SELECT FROM urlloading.claim AS c WHERE c.identifier = a.identifier AND c.affinity = a.name)
+            FOR UPDATE SKIP LOCKED)
+            DELETE FROM urlloading.affinity AS a USING old WHERE a.identifier = old.identifier AND a.name = old.name
+            """)
+    }
+
+    private func promote() async throws(PostgresFailure) {
+        try await connection.run(
+            "promote",
+            """
+            WITH chosen AS (SELECT number FROM urlloading.claim
+            WHERE due <= statement_timestamp() AND agent IS NULL ORDER BY due LIMIT 1000 FOR UPDATE SKIP LOCKED)
+            UPDATE urlloading.claim SET ready = true, due = NULL FROM chosen WHERE claim.number = chosen.number
+            """)
+    }
+
+    /// Lets no transfer of a host begin for some time.
+    func pause(_ host: String, for nanoseconds: Int64) async throws(PostgresFailure) {
+        try await connection.run(
+            "pause",
+            """
+            INSERT INTO urlloading.host AS known (name, paused)
+            VALUES ($1, clock_timestamp() + $2::bigint * interval '1 microsecond')
+            ON CONFLICT (name) DO UPDATE SET paused = greatest(known.paused, excluded.paused)
+            """, [.text(host), .init(max(0, nanoseconds) / 1_000)])
+    }
+
+    // MARK: Claims
+
+    func claim(_ request: ClaimRequest) async throws(PostgresFailure) -> ClaimedTransfers {
+        switch request {
+        case .ready(let count, let room, let last, let takesDiscretionary):
+            try await promote()
+            var found = ClaimedTransfers()
+            let choice = Choice(count: count, room: room, takesDiscretionary: takesDiscretionary)
+            // The identifiers after the last one have their turn; then all of them.
+            if let last { found.transfers = try await claim(choice, .after(identifier: last)) }
+            if found.transfers.isEmpty { found.transfers = try await claim(choice, .start) }
+            if found.transfers.isEmpty { found.next = try await next() }
+            return found
+        case .one(let id): return ClaimedTransfers(try await claim(id: id))
+        }
+    }
+
+    /// The nanoseconds until a transfer or a host has waited until its time; `nil` if none waits.
+    private func next() async throws(PostgresFailure) -> Int64? {
+        let found = try await connection.run(
+            "next",
+            """
+            SELECT (extract(epoch FROM least((SELECT min(due) FROM urlloading.claim WHERE agent IS NULL),
+            (SELECT min(greatest(paused, next)) FROM urlloading.host
+            WHERE greatest(paused, next) > statement_timestamp())) - clock_timestamp()) * 1e9)::bigint
+            """)
+        return found.rows.first.flatMap { $0.isNull(0) ? nil : max(0, $0.integer(0)) }
+    }
+
+    private struct Choice {
+        let count: Int
+        let room: ClaimRequest.Room
+        let takesDiscretionary: Bool
+    }
+
+    private enum Position {
+        case start
+        case after(identifier: String)
+        case from(ClaimLane)
+    }
+
+    /// The lanes that are looked at at once. A priority is compared within as many hosts of an identifier.
+    private static let laneCount = 256
+
+    /// Claims transfers of the first lanes after a position that have some.
+    private func claim(_ choice: Choice, _ start: Position) async throws(PostgresFailure) -> [JournaledTransfer] {
+        var position = start
+        while true {
+            let lanes = try await lanes(position)
+            let open = lanes.filter(\.isOpen).map(\.lane).filter {
+                choice.room.hosts[$0.host, default: choice.room.ofHost] > 0
+                    && choice.room.identifiers[$0.identifier, default: choice.room.ofIdentifier] > 0
+            }
+            if !open.isEmpty {
+                let claimed = try await claim(choice, open)
+                if !claimed.isEmpty { return claimed }
+            }
+            guard lanes.count == Self.laneCount, let last = lanes.last else { return [] }
+            position = .from(last.lane)
+        }
+    }
+
+    /// Returns lanes with transfers that are ready, in order, and whether their hosts have places, as far as can be
+    /// seen without a lock.
+    private func lanes(_ position: Position) async throws(PostgresFailure) -> [(lane: ClaimLane, isOpen: Bool)] {
+        let (name, condition, values): (String, String, [PostgresValue]) =
+            switch position {
+            case .start: ("lanes", "true", [])
+            case .after(let identifier): ("lanesAfter", "c.identifier > $2", [.text(identifier)])
+            case .from(let lane):
+                ("lanesFrom", "(c.identifier, c.host) > ($2, $3)", [.text(lane.identifier), .text(lane.host)])
+            }
+        func first(_ condition: String) -> String {
+            """
+            SELECT c.identifier, c.host FROM urlloading.claim AS c
+            WHERE c.ready AND c.agent IS NULL AND \(condition) ORDER BY c.identifier, c.host LIMIT 1
+            """
+        }
+        let found = try await connection.run(
+            name,
+            """
+            WITH RECURSIVE lane AS ((SELECT identifier, host, 1 AS place FROM (\(first(condition))) AS one)
+            UNION ALL SELECT one.identifier, one.host, lane.place + 1 FROM lane CROSS JOIN LATERAL
+            (\(first("(c.identifier, c.host) > (lane.identifier, lane.host)"))) AS one
+            WHERE lane.place < \(Self.laneCount))
+            SELECT lane.identifier, lane.host, lane.host = '' OR (
+            coalesce(h.paused <= statement_timestamp(), true) AND coalesce(h.next <= statement_timestamp(), true)
+            AND (SELECT count(*) FROM urlloading.claim AS busy WHERE busy.agent IS NOT NULL AND busy.host = lane.host)
+            < coalesce(h.places, usual.places, $1::integer))
+            FROM lane LEFT JOIN urlloading.host AS h ON h.name = lane.host
+            LEFT JOIN urlloading.host AS usual ON usual.name = '*' ORDER BY lane.place
+            """, [.init(places)] + values)
+        return found.rows.map { (ClaimLane(identifier: $0.text(0), host: $0.text(1)), $0.flag(2)) }
+    }
+
+    private func claim(_ choice: Choice, _ lanes: [ClaimLane]) async throws(PostgresFailure) -> [JournaledTransfer] {
+        try await connection.run("BEGIN")
+        do throws(PostgresFailure) {
+            // In the same order for all agents, so that no two wait for each other.
+            try await connection.run(
+                "lockHosts",
+                """
+                SELECT pg_advisory_xact_lock(key) FROM (
+                SELECT DISTINCT hashtextextended('urlloading ' || name, 0) AS key FROM unnest($1::text[]) AS name WHERE name <> '' ORDER BY key OFFSET 0) AS hosts
+                """, [.init(lanes.map(\.host))])
+            let claimed = try await claimLocked(choice, lanes)
+            try await connection.run("COMMIT")
+            return claimed
+        } catch {
+            if error.kind == .refused { try await connection.run("ROLLBACK") }
+            if error.isConflict { return [] }
+            throw error
+        }
+    }
+
+    /// Whether an agent `a` lives, and takes work.
+    private static let serves = "a.lease > statement_timestamp() AND NOT a.draining"
+
+    /// Claims the most urgent transfers of each identifier in turn, as many as there are places. The hosts are locked.
+    ///
+    /// A host with a rate has a moment `next` from which on a transfer may begin; each that begins moves it on. What
+    /// was not used in the last second may be used at once.
+    private func claimLocked(_ choice: Choice, _ lanes: [ClaimLane]) async throws(PostgresFailure)
+        -> [JournaledTransfer]
+    {
+        let room = choice.room
+        let places = lanes.map { room.hosts[$0.host, default: room.ofHost] }
+        let ofIdentifier = lanes.map { room.identifiers[$0.identifier, default: room.ofIdentifier] }
+        let claimed = try await connection.run(
+            "claim",
+            """
+            WITH lane AS (SELECT * FROM unnest($3::text[], $4::text[], $5::integer[], $6::integer[])
+            WITH ORDINALITY AS l (identifier, host, of_identifier, of_host, turn)),
+            pace AS (SELECT l.host, l.of_host, h.paused, coalesce(h.places, usual.places, $8::integer) AS places,
+            coalesce(h.rate, usual.rate) AS rate, h.next
+            FROM (SELECT DISTINCT host, of_host FROM lane) AS l LEFT JOIN urlloading.host AS h ON h.name = l.host
+            LEFT JOIN urlloading.host AS usual ON usual.name = '*'),
+            based AS (SELECT *, greatest(coalesce(next, statement_timestamp() - interval '1 day'), statement_timestamp()
+            - (greatest(1, floor(rate)) - 1) / rate * interval '1 s') AS base FROM pace),
+            room AS (SELECT host, rate, base, (CASE WHEN host = '' THEN of_host
+            WHEN paused > statement_timestamp() THEN 0
+            ELSE least(of_host, places
+            - (SELECT count(*) FROM urlloading.claim AS b WHERE b.agent IS NOT NULL AND b.host = based.host),
+            floor(extract(epoch FROM statement_timestamp() - base) * rate) + 1) END)::bigint AS places FROM based),
+            candidate AS (SELECT w.number, w.affinity, l.identifier, l.host, l.turn, l.of_identifier,
+            row_number() OVER (PARTITION BY l.identifier ORDER BY w.priority DESC, w.number) AS round
+            FROM lane AS l JOIN room USING (host) CROSS JOIN LATERAL (
+            SELECT c.number, c.priority, CASE WHEN c.reserved = $1 THEN NULL ELSE c.affinity END AS affinity
+            FROM urlloading.claim AS c WHERE c.ready AND c.agent IS NULL AND c.identifier = l.identifier AND c.host = l.host
+            AND (NOT c.discretionary OR $7) AND (c.reserved IS NULL OR c.reserved = $1 OR NOT EXISTS (
+            SELECT FROM urlloading.agent AS a WHERE a.name = c.reserved AND \(Self.serves)))
+            AND (c.affinity IS NULL OR c.reserved = $1 OR NOT EXISTS (SELECT FROM urlloading.affinity AS f
+            JOIN urlloading.agent AS a ON a.name = f.agent WHERE f.identifier = c.identifier AND f.name = c.affinity
+            AND f.agent <> $1 AND \(Self.serves)))
+            ORDER BY c.priority DESC, c.number
+            LIMIT greatest(0, least(room.places, $2::integer, l.of_identifier))) AS w),
+            chosen AS (SELECT *, row_number() OVER (PARTITION BY host ORDER BY round, turn) AS place
+            FROM candidate WHERE round <= of_identifier),
+            picked AS (SELECT chosen.* FROM chosen JOIN room USING (host) WHERE place <= room.places
+            ORDER BY round, turn LIMIT $2),
+            mine AS (INSERT INTO urlloading.affinity AS f SELECT DISTINCT identifier, affinity, $1 FROM picked
+            WHERE affinity IS NOT NULL ORDER BY identifier, affinity
+            ON CONFLICT (identifier, name) DO UPDATE SET agent = excluded.agent
+            WHERE f.agent = excluded.agent OR NOT EXISTS (SELECT FROM urlloading.agent AS a
+            WHERE a.name = f.agent AND \(Self.serves)) RETURNING identifier, name),
+            claim AS (UPDATE urlloading.claim AS c SET agent = $1, lease = clock_timestamp() + \(lease),
+            epoch = c.epoch + 1, due = NULL, parked = false, reserved = NULL
+            FROM picked WHERE c.number = picked.number AND c.ready AND c.agent IS NULL
+            AND (picked.affinity IS NULL OR EXISTS (SELECT FROM mine
+            WHERE mine.identifier = picked.identifier AND mine.name = picked.affinity))
+            RETURNING c.number, c.epoch, c.host),
+            paced AS (INSERT INTO urlloading.host AS known (name, next)
+            SELECT host, base + count(*) / rate * interval '1 s' FROM claim JOIN room USING (host)
+            WHERE rate IS NOT NULL GROUP BY host, base, rate ORDER BY host
+            ON CONFLICT (name) DO UPDATE SET next = excluded.next)
+            SELECT \(Self.columns), transfer.secrets FROM claim JOIN urlloading.transfer USING (number)
+            JOIN urlloading.progress USING (number) ORDER BY claim.number
+            """,
+            [
+                .text(agent), .init(choice.count), .init(lanes.map(\.identifier)), .init(lanes.map(\.host)),
+                .init(ofIdentifier.map(Int64.init)), .init(places.map(Int64.init)), .init(choice.takesDiscretionary),
+                .init(self.places),
+            ])
+        return claimed.rows.map { Self.transfer($0, from: 0, hasSecrets: true) }
+    }
+
+    /// Claims one transfer. If it waits, the row goes on saying until when: the agent may end before it has.
+    private func claim(id: String) async throws(PostgresFailure) -> [JournaledTransfer] {
+        let claimed = try await connection.run(
+            "claimOne",
+            """
+            WITH chosen AS (SELECT wanted.number FROM urlloading.claim AS wanted
+            JOIN urlloading.transfer AS t USING (number)
+            WHERE t.id = $2 AND (wanted.agent IS NULL OR ($3 AND wanted.lease < statement_timestamp()))
+            AND NOT EXISTS (SELECT FROM urlloading.event WHERE transfer = wanted.number)
+            FOR UPDATE OF wanted SKIP LOCKED),
+            claim AS (UPDATE urlloading.claim AS c SET agent = $1, lease = clock_timestamp() + \(lease),
+            epoch = c.epoch + 1
+            FROM chosen WHERE c.number = chosen.number RETURNING c.number, c.epoch)
+            SELECT \(Self.columns), transfer.secrets FROM claim JOIN urlloading.transfer USING (number)
+            JOIN urlloading.progress USING (number)
+            """, [.text(agent), .text(id), .init(endsForeignClaims)])
+        return claimed.rows.map { Self.transfer($0, from: 0, hasSecrets: true) }
+    }
+
+    /// Makes the transfers of an identifier ready whose challenges wait, for this agent.
+    /// - Parameter again: whether also those whose challenges a program of this agent has refused.
+    func unpark(_ identifier: String, again: Bool) async throws(PostgresFailure) {
+        try await connection.run(
+            "unpark",
+            """
+            UPDATE urlloading.claim SET ready = true, parked = false, reserved = $1
+            WHERE parked AND identifier = $2 AND agent IS NULL AND ($3 OR reserved IS DISTINCT FROM $1)
+            """, [.text(agent), .text(identifier), .init(again)])
+    }
+
+    func release(_ claims: [TransferClaim]) async throws(PostgresFailure) {
+        for claim in claims {
+            try await connection.run(
+                "release",
+                """
+                UPDATE urlloading.claim SET \(Self.free)
+                WHERE number = $1 AND epoch = $2 AND agent = $3
+                """, [.init(claim.number), .init(claim.epoch), .text(agent)])
+        }
+        try await tell("work")
+    }
+}
