@@ -182,7 +182,8 @@ struct ExternalCacheRoadRows {
     }
 
     /// Stores a response as the end of its body does.
-    private func finish(_ storage: ExternalStorage, _ request: Request, _ headers: Headers, since removals: Int) throws {
+    private func finish(_ storage: ExternalStorage, _ request: Request, _ headers: Headers, since removals: Int) throws
+    {
         let query = CacheQuery(request)
         let head = HTTPHead(status: .ok, headers: headers)
         let facts = StoringPlan.Facts(requestTime: 1_800_000_000, responseTime: 1_800_000_000)
