@@ -133,6 +133,8 @@ typedef struct {
     _Bool is_own;
 } csys_file_info;
 int csys_file_open(const char *path, csys_file_info *info);
+/// Reads over this descriptor do not change the file's time of access, if it is the caller's file (O_NOATIME).
+void csys_file_leave_access_time(int descriptor);
 int64_t csys_file_size(int descriptor);
 /// Reads cached bytes only. -EAGAIN if they are not cached, or the system cannot tell.
 ssize_t csys_file_read_now(int descriptor, void *bytes, size_t count, int64_t offset);

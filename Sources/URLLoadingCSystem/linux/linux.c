@@ -342,6 +342,11 @@ int csys_file_open(const char *path, csys_file_info *info) {
     return descriptor;
 }
 
+void csys_file_leave_access_time(int descriptor) {
+    int flags = fcntl(descriptor, F_GETFL);
+    if (flags >= 0) fcntl(descriptor, F_SETFL, flags | O_NOATIME);
+}
+
 int64_t csys_file_size(int descriptor) {
     struct stat status;
     return fstat(descriptor, &status) == 0 ? (int64_t)status.st_size : -errno;

@@ -34,6 +34,13 @@ package final class FileReader: Sendable {
         return fstat(descriptor, &info) != 0 || info.st_nlink == 0
     }
 
+    /// Whether a path names this file. Blocks.
+    package func isAt(_ path: String) -> Bool { csys_file_is_same(path, descriptor) }
+
+    /// Reads leave the file's time of access as it is, where the system permits that: to write it, a read that must not
+    /// wait for a disk could wait for the journal of the file system.
+    package func leaveAccessTime() { csys_file_leave_access_time(descriptor) }
+
     /// Time of the last content change in nanoseconds since 1970; 0 if the system does not provide it.
     package var modified: Int64 {
         var info = stat()

@@ -25,14 +25,13 @@ package final class Database {
     package enum Durability: Sendable {
         /// Several processes may open the file; a loss of power may cost the last commits.
         case shared
-        /// This connection alone has the file, each commit is on the disk when it returns, and what is deleted is
-        /// overwritten with zeros.
+        /// This connection alone has the file, and each commit is on the disk when it returns.
         case exclusive
     }
 
     /// Opens a file, or creates it; the umask decides whether other users may read a new one. The file uses write-ahead
     /// logging (WAL): readers and one writer do not wait for each other, and committed data survives the death of the
-    /// process; a loss of power never corrupts the file.
+    /// process; a loss of power never corrupts the file. What is deleted is overwritten with zeros.
     ///
     /// SQLite's automatic checkpoints are off: see ``checkpointIfLong()``.
     /// - Parameters:
@@ -60,8 +59,8 @@ package final class Database {
             try execute("PRAGMA locking_mode = EXCLUSIVE")
             try execute("PRAGMA journal_mode = WAL")
             try execute("PRAGMA synchronous = FULL")
-            try execute("PRAGMA secure_delete = ON")
         }
+        try execute("PRAGMA secure_delete = ON")
         try execute("PRAGMA wal_autocheckpoint = 0")
         _ = sqlite3_wal_hook(
             handle,
@@ -135,6 +134,8 @@ package final class Database {
     private static let longLog = 1_000
     /// Pages after which a checkpoint waits for readers, so that the log can be restarted: 16 MiB.
     private static let longestLog = 4_000
+    /// Pages after which nothing more should be added: 32 MiB.
+    private static let fullLog = 8_000
 
     /// Copies the log to the file if it has grown long. The holder of the lock calls this after each commit.
     package func checkpointIfLong() {
@@ -144,8 +145,19 @@ package final class Database {
         if pages >= Self.longestLog { try? checkpoint() } else { try? execute("PRAGMA wal_checkpoint(PASSIVE)") }
     }
 
-    /// Copies the log to the file and empties it. Only the holder of the lock may call this.
-    package func checkpoint() throws(DatabaseFailure) { try execute("PRAGMA wal_checkpoint(TRUNCATE)") }
+    /// Copies the log to the file and empties it, unless a reader holds that up. Only the holder of the lock may call
+    /// this.
+    package func checkpoint() throws(DatabaseFailure) {
+        let statement = try statement("PRAGMA wal_checkpoint(TRUNCATE)")
+        try statement.each { () throws(DatabaseFailure) in
+            // The pages that are left; -1 without a log.
+            logPages.pointee = Int32(clamping: max(0, statement.integer(1)))
+            return true
+        }
+    }
+
+    /// Whether the log is so long that nothing should be stored before a checkpoint has emptied it.
+    package var isLogFull: Bool { Int(logPages.pointee) >= Self.fullLog }
 
     // MARK: Schema
 

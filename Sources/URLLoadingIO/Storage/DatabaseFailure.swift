@@ -56,14 +56,18 @@ package struct DatabaseFailure: Error, Sendable, CustomStringConvertible {
         (code, detail, system, isOfStatement) = (SQLITE_CORRUPT, "\(name) is defined differently", 0, false)
     }
 
+    /// The path of the file names another file now.
+    package static let replaced = DatabaseFailure(lock: IOFailure(.system(EWOULDBLOCK), .open))
+
     /// A table is missing.
     package init(missing name: String) {
         (code, detail, system, isOfStatement) = (SQLITE_CORRUPT, "there is no \(name)", 0, false)
     }
 
-    /// The lock that all writers of the file share could not be acquired.
+    /// The lock that all writers of the file share could not be acquired. A folder that is gone is made again.
     package init(lock failure: IOFailure) {
-        code = failure.isTemporary ? SQLITE_BUSY : failure.isFull ? SQLITE_FULL : SQLITE_CANTOPEN
+        let mayPass = failure.isTemporary || failure.isMissing
+        code = mayPass ? SQLITE_BUSY : failure.isFull ? SQLITE_FULL : SQLITE_CANTOPEN
         (detail, system, isOfStatement) = ("the lock file could not be acquired", 0, false)
     }
 }

@@ -54,10 +54,22 @@ package struct PathIdentity: Sendable, Equatable {
     /// True for a regular file of this user that no other user may write to.
     package let isOwnFile: Bool
 
-    /// Reads the identity; `nil` if there is no file. May block.
+    /// Reads the identity; `nil` if there is no file, or if that cannot be told. May block.
     package init?(_ path: String) {
+        guard let found = try? Self.find(path) else { return nil }
+        self = found
+    }
+
+    /// Reads the identity; `nil` if there is no file. May block.
+    package static func find(_ path: String) throws(IOFailure) -> PathIdentity? {
         var info = csys_path_info()
-        guard csys_path_look(path, &info) >= 0 else { return nil }
+        let outcome = csys_path_look(path, &info)
+        if outcome == -ENOENT { return nil }
+        guard outcome >= 0 else { throw IOFailure(.system(-outcome), .open) }
+        return PathIdentity(info)
+    }
+
+    private init(_ info: csys_path_info) {
         device = info.device
         number = info.number
         isOwnFile = info.is_regular && info.is_own
@@ -120,6 +132,20 @@ extension IOFailure {
         case .system(EMFILE), .system(ENFILE), .system(ENOMEM), .system(EINTR), .system(EWOULDBLOCK): true
         default: false
         }
+    }
+}
+
+extension IOFailure {
+    /// True if another holder has the lock.
+    package var isLocked: Bool {
+        if case .system(EWOULDBLOCK) = code { true } else { false }
+    }
+}
+
+extension IOFailure {
+    /// True if a file or its folder does not exist.
+    package var isMissing: Bool {
+        if case .system(ENOENT) = code { true } else { false }
     }
 }
 

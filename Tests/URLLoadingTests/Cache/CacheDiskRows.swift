@@ -89,6 +89,36 @@ struct CacheDiskRows {
         }
     }
 
+    @Test(
+        "a response requested before another cache of the folder was emptied is not stored after it (RFC 9111 4.4)",
+        arguments: [true, false])
+    func otherCache(_ removesAll: Bool) async throws {
+        let folder = temporaryURL("cache-other-rows")
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let other = ResponseCache(directory: folder)
+        try await withCacheRig {
+            $0.caching.store = ResponseCache(directory: folder)
+        } _: { rig in
+            let (latch, came, counter) = (Latch(), Latch(), Counter())
+            rig.origin.route("/") { _ in
+                let text = counter.next("a")
+                if text == "a1" {
+                    came.open()
+                    await latch.wait()
+                }
+                return .ok(text, headers: [.cacheControl: "max-age=600"])
+            }
+            async let first = rig.get()
+            await came.wait()
+            if removesAll { other.removeAll() } else { other.remove(for: Request(url: rig.origin.url("/"))) }
+            latch.open()
+            _ = try await first
+            let second = try await rig.get()
+            let third = try await rig.get()
+            #expect(second == "200 a2 -" && third == "200 a2 0")
+        }
+    }
+
     // MARK: Damage
 
     /// A session whose cache has no memory, with a body of 3 MB in a file in which one bit is then changed.

@@ -131,6 +131,24 @@ import URLLoadingTesting
         }
     }
 
+    @Test func `the log of an earlier damaged database is not taken for that of the next one`() throws {
+        try withStoreFolder { folder in
+            try FileManager.default.createDirectory(
+                at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+            for name in ["cache.sqlite", "cache.sqlite.damaged", "cache.sqlite.damaged-wal"] {
+                _ = FileManager.default.createFile(
+                    atPath: folder.appending(path: name).plainPath, contents: Data(repeating: 0x55, count: 5_000),
+                    attributes: [.posixPermissions: 0o600])
+            }
+            let storage = open(folder)
+            #expect(storage.store("new", 100))
+            storage.flush()
+            #expect(storage.isRight("new", 100) && storage.problem?.reason == .damaged)
+            let files = filesUnder(folder)
+            #expect(files["cache.sqlite.damaged"] == 5_000 && files["cache.sqlite.damaged-wal"] == nil)
+        }
+    }
+
     @Test func `a folder that is taken away is made again`() throws {
         try withStoreFolder { folder in
             let storage = open(folder)

@@ -2,6 +2,7 @@
 
 import FoundationEssentials
 import Glibc
+import Synchronization
 import Testing
 import URLLoadingIO
 import URLLoadingTestSupport
@@ -349,7 +350,24 @@ import URLLoadingWire
             _ = b.variants(key("p3"))
             usleep(150_000)
             #expect(b.isUpToDate() && b.isRight("p3", 10))
-            // Another folder under the same name.
+            // Another folder under the same name, first with the old one elsewhere.
+            let old = folder.deletingLastPathComponent().appending(path: "old\(UInt64.random(in: 0 ... .max))")
+            try FileManager.default.moveItem(at: folder, to: old)
+            defer { try? FileManager.default.removeItem(at: old) }
+            a.store("p4", 10)
+            a.flush()
+            b.state.withLock { ($0.lastCheck, $0.lastLongCheck) = (.min / 2, .min / 2) }
+            _ = b.variants(key("p4"))
+            b.settle()
+            #expect(b.isRight("p4", 10))
+            usleep(150_000)
+            #expect(b.isUpToDate())
+            a.removeAll(since: nil)
+            a.flush()
+            usleep(150_000)
+            #expect(!b.isUpToDate() && b.variants(key("p4")).isEmpty)
+            a.store("p3", 10)
+            a.flush()
             try FileManager.default.removeItem(at: folder)
             usleep(150_000)
             #expect(!b.isUpToDate())

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FoundationEssentials
+import Synchronization
 import Testing
 import URLLoadingIO
 import URLLoadingTestSupport
@@ -74,6 +75,34 @@ import URLLoadingWire
             try reader.execute("COMMIT")
             storage.flush()
             #expect(log(folder) == 0 && storage.isRight("n599", 100))
+        }
+    }
+
+    @Test("a log that a reader holds up for ever has a limit: nothing is stored then, and removals are carried out")
+    func limited() throws {
+        try withStoreFolder { folder in
+            let storage = open(folder)
+            storage.store("a", 1000)
+            storage.flush()
+            let reader = try Database(path: folder.plainPath + "/cache.sqlite")
+            try reader.execute("BEGIN")
+            let select = try reader.statement("SELECT count(*) FROM entry")
+            try select.each { () throws(DatabaseFailure) in true }
+            for number in 0..<40 {
+                for part in 0..<100 { store("n\(number)-\(part)", storage) }
+                storage.settle()
+                // Without a pause.
+                storage.lane.withLock { $0.resumes = .min }
+            }
+            #expect(log(folder) < 40 << 20, "\(log(folder))")
+            storage.remove(CacheKey(text: "https://a.test/n0-1"))
+            storage.settle()
+            #expect(open(folder).bytes("n0-1") == nil && storage.isRight("n0-2", 100))
+            try reader.execute("COMMIT")
+            storage.lane.withLock { $0.resumes = .min }
+            store("after", storage)
+            storage.flush()
+            #expect(log(folder) == 0 && storage.isRight("after", 100))
         }
     }
 

@@ -136,7 +136,13 @@ public final class ResponseCache: Sendable, CustomStringConvertible {
     /// Removes all responses that arrived at a moment or after it; everything for `nil`.
     public func removeAll(since moment: Date? = nil) { storage.removeAll(since: moment?.timeIntervalSince1970) }
 
-    /// Blocks until all earlier writes are on disk.
+    /// Blocks until the directory has all earlier changes, at most five seconds longer than the disk takes.
+    ///
+    /// Heads and small bodies are synchronised to the disk. Bodies above 16 KiB and the names of new files are not: a
+    /// loss of power may cost such an entry, and what is left of it is not served. While another process holds the
+    /// directory's lock for more than a quarter of a second, or the disk is full, nothing is stored, and removals are
+    /// tried again for five seconds; ``problem`` then says that they are not on disk yet. Until they are, this process
+    /// does not serve what they remove.
     public func flush() { storage.flush() }
 
     /// The sizes and capacities, without any content.

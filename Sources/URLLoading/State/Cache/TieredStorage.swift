@@ -7,11 +7,13 @@ import Synchronization
 import URLLoadingIO
 
 final class TieredStorage: CacheStorage {
-    let removals = CacheRemovals()
     let memory: MemoryStorage
     let disk: DiskStorage
     private let known = Lock(KnownHeads())
     private let hasRefused = Atomic<Bool>(false)
+
+    /// Those of the disk: what one cache of a directory removes, another one must not store again.
+    var removals: CacheRemovals { disk.removals }
 
     /// The reason why responses cannot be stored in either tier; problems of the disk itself are reported separately.
     var problem: CacheProblem? { hasRefused.load(ordering: .relaxed) ? .memoryOnly : nil }
@@ -49,7 +51,7 @@ final class TieredStorage: CacheStorage {
 
     /// Adds the responses that are in memory only, newest first; without a working disk, copies count as well.
     private func merge(_ key: CacheKey, _ onDisk: [StoredResponse]) -> [StoredResponse] {
-        let isAlone = disk.hasFailed
+        let isAlone = disk.leavesServingToCopies
         let own = memory.variants(key).filter { isAlone || !$0.isCopy }
         guard !own.isEmpty else { return onDisk }
         return (own + onDisk.filter { other in !own.contains { $0.replaces(other) } }).sorted {
@@ -89,7 +91,7 @@ final class TieredStorage: CacheStorage {
     /// Once the response is complete, older entries of the key leave the disk; otherwise they would come back after an
     /// eviction from memory.
     private func writeInMemory(_ response: StoredResponse, length: Int64?) -> (any CacheWriting)? {
-        memory.write(response, length: length) { [disk, key = response.key] in disk.remove(key) }
+        memory.write(response, length: length) { [disk, key = response.key] in disk.removeReplaced(key) }
     }
 
     func append(to response: StoredResponse) -> (any CacheWriting)? {
@@ -108,7 +110,7 @@ final class TieredStorage: CacheStorage {
         let length = Int64(body.count)
         guard !response.isMemoryOnly, disk.takes(length) else {
             guard memory.store(response, body: body) else { return false }
-            disk.remove(response.key)
+            disk.removeReplaced(response.key)
             return true
         }
         var response = response
@@ -156,6 +158,7 @@ final class TieredStorage: CacheStorage {
     }
 
     func remove(_ key: CacheKey) {
+        // Before the memory is searched: a response that is stored after that belongs to a later request.
         removals.note(key)
         memory.remove(key)
         disk.remove(key)

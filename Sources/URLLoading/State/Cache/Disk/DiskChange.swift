@@ -11,6 +11,8 @@ struct DiskChange {
     private(set) var packs: [String] = []
     private(set) var holes: [Hole] = []
     private(set) var hashes: Set<Int64> = []
+    /// Whether `hashes` are those of all rows.
+    private(set) var hasAllHashes = false
     /// Hashes that no row has any more.
     private(set) var removedHashes: Set<Int64> = []
     private(set) var known: DiskTables.State
@@ -18,17 +20,25 @@ struct DiskChange {
     /// Another process has changed the database since the last check.
     private(set) var isForeign = false
     let epoch: Int
+    /// The keys as they were known before the transaction.
+    let keys: KnownKeys.Mark
     /// The number of the lock file after the transaction.
     var number: UInt64?
 
-    /// Whole blocks of a pack without a body that a row refers to.
+    /// Bytes of a pack to which no row refers.
     struct Hole: Sendable {
         let pack: String
         let range: Range<Int64>
         /// The size of the file system's blocks, or a part of it.
         private static let block: Int64 = 4096
 
-        /// Fails if no block is free.
+        /// All bodies of a pack without a row. Those to which a process that has claimed the pack is about to refer are
+        /// behind them.
+        init(all ranges: [Range<Int64>], of pack: String) {
+            (self.pack, range) = (pack, 0..<(ranges.map(\.upperBound).max() ?? 0))
+        }
+
+        /// The whole blocks of a gap; fails if there are none.
         init?(_ pack: String, _ gap: Range<Int64>) {
             let start = (gap.lowerBound + Self.block - 1) / Self.block * Self.block
             let end = gap.upperBound / Self.block * Self.block
@@ -53,6 +63,7 @@ struct DiskChange {
         known = state.known
         seen = state.seen
         epoch = state.epoch
+        keys = state.keys.mark
         capacity = state.capacity
         pending = state.pending
         touches = state.touches
@@ -132,7 +143,7 @@ struct DiskChange {
         let extent = head.response.extent
         head.response = response
         head.response.extent = extent
-        try tables.update(head, hash: hash)
+        difference += try tables.update(head, hash: hash)
     }
 
     private mutating func delete(_ selection: DiskTables.Selection, _ tables: DiskTables) throws(DatabaseFailure) {
@@ -177,7 +188,8 @@ struct DiskChange {
         isForeign = true
         known = now
         var found: Set<Int64> = []
-        seen = try tables.hashes(after: seen) { found.insert($0) }
+        hasAllHashes = keys.isFull
+        seen = try tables.hashes(after: hasAllHashes ? 0 : seen) { found.insert($0) }
         hashes.formUnion(found)
     }
 
@@ -192,7 +204,11 @@ struct DiskChange {
     private mutating func free(
         _ ranges: [Range<Int64>], of pack: String, _ tables: DiskTables
     ) throws(DatabaseFailure) {
-        guard try tables.hasRow(forFile: pack) else { return packs.append(pack) }
+        guard try tables.hasRow(forFile: pack) else {
+            // What was removed is gone at once, even if another process appends to the pack or reads it.
+            holes.append(Hole(all: ranges, of: pack))
+            return packs.append(pack)
+        }
         // Responses that are stored together are often removed together: one gap for all of them.
         var end: Int64 = -1
         for range in ranges.sorted(by: { $0.lowerBound < $1.lowerBound }) where range.upperBound > end {

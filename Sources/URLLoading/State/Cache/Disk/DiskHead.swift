@@ -57,8 +57,9 @@ struct DiskHead: Sendable {
         guard let source = AnswerSource(&reader) else { return nil }
         response.source = source
         // The checksums must cover the complete body.
-        guard reader.isAtEnd, BlockSums.count(response.storedLength) == Int64(sums.count), Self.isName(file),
-            offset >= 0, file.isEmpty == sums.isEmpty, !DiskPack.isPack(file) || sums.count == 1
+        guard reader.isAtEnd, BlockSums.count(response.storedLength) == Int64(sums.count),
+            file.isEmpty || DiskPaths.isName(file), (0...1 << 40).contains(offset), file.isEmpty == sums.isEmpty,
+            !DiskPack.isPack(file) || sums.count == 1
         else { return nil }
         self.init(response, file: file.isEmpty ? nil : file, offset: offset, sums: sums)
     }
@@ -79,12 +80,5 @@ struct DiskHead: Sendable {
         guard let file else { return PackPlace(pack: "", offset: 0, count: 0, sum: 0) }
         guard DiskPack.isPack(file), let sum = sums.first else { return nil }
         return PackPlace(pack: file, offset: offset, count: Int(response.storedLength), sum: sum)
-    }
-
-    /// Whether a name is safe: it cannot refer to a file outside of the bodies' folder.
-    private static func isName(_ file: String) -> Bool {
-        file.utf8.allSatisfy {
-            ("a"..."z").contains(Character(UnicodeScalar($0))) || ("0"..."9").contains(Character(UnicodeScalar($0)))
-        }
     }
 }

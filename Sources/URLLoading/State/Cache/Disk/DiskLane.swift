@@ -15,6 +15,12 @@ struct DiskLane: Sendable {
     /// The time until which nothing is stored because the disk was full (`Poller.coarseNow`).
     var resumes: Int64 = .min
 
+    /// The nanoseconds for which the next batch is collected, unless it is urgent.
+    private(set) var pause = collecting
+    private static let collecting: Int64 = 5_000_000
+    private static let retrying: Int64 = 100_000_000
+    private static let retryingWhenFull: Int64 = 1_000_000_000
+
     /// The number of consecutive failed transactions.
     var failures = 0
 
@@ -25,10 +31,14 @@ struct DiskLane: Sendable {
     var isEmpty: Bool { queue.isEmpty }
 
     mutating func add(_ operation: DiskOperation) { queue.append(operation) }
-    /// Puts operations to retry before all others.
-    mutating func putBack(_ operations: [DiskOperation]) { queue.insert(contentsOf: operations, at: 0) }
+    /// Puts operations to retry before all others, for a little later.
+    mutating func putBack(_ operations: [DiskOperation]) {
+        queue.insert(contentsOf: operations, at: 0)
+        pause = resumes > Poller.coarseNow() ? Self.retryingWhenFull : Self.retrying
+    }
 
     mutating func takeBatch() -> [DiskOperation] {
+        pause = Self.collecting
         var bytes = 0
         let count = queue.prefix(Self.maximumOperations).prefix { operation in
             defer { bytes += operation.size }

@@ -110,6 +110,7 @@ final class OpenPacks: Sendable {
     private func reader(of name: String) throws(IOFailure) -> FileReader {
         if let reader = readers.withLock({ $0.byName[name] }) { return reader }
         let reader = try FileReader(path: paths.body(name))
+        reader.leaveAccessTime()
         readers.withLock { readers in
             guard readers.byName.updateValue(reader, forKey: name) == nil else { return }
             readers.names.append(name)

@@ -24,23 +24,63 @@ final class DiskEntry: Sendable {
     var size: Int { response.headSize + (body?.count ?? 0) }
 }
 
+/// The hashes of all keys that may have rows, and of some that have none: what other processes remove stays, until the
+/// number has doubled and all are read anew.
+struct KnownKeys: Sendable {
+    /// What was known at a moment.
+    struct Mark: Sendable {
+        fileprivate let changes: Int
+        /// Whether all hashes should be read anew.
+        let isFull: Bool
+    }
+    private var hashes: Set<Int64> = []
+    private var changes = 0
+    private var limit = least
+    /// The number below which nothing is read anew.
+    private static let least = 2_048
+
+    var count: Int { hashes.count }
+    var mark: Mark { Mark(changes: changes, isFull: hashes.count > limit) }
+    func contains(_ hash: Int64) -> Bool { hashes.contains(hash) }
+
+    mutating func add(_ found: some Sequence<Int64>) {
+        hashes.formUnion(found)
+        changes &+= 1
+    }
+    mutating func remove(_ hash: Int64) { hashes.remove(hash) }
+
+    /// Takes the hashes of all rows that there were after the mark, in place of the known ones unless others have been
+    /// added since.
+    mutating func replace(with all: some Sequence<Int64>, since mark: Mark) {
+        guard changes == mark.changes else { return add(all) }
+        hashes = Set(all)
+        changes &+= 1
+        limit = max(Self.least, 2 * hashes.count)
+    }
+}
+
 struct DiskState: Sendable {
     enum Phase: Sendable {
         case unopened
         /// There is no database, and nothing to store yet.
         case absent
         case open
-        /// The database cannot be used; nothing is stored.
+        /// The database cannot be used; nothing is stored, and copies in memory are served.
         case failed
+        /// As `failed`, and a removal was not carried out: what it removed may be among the copies, so none is served.
+        case untrusted
+
+        var hasFailed: Bool { self == .failed || self == .untrusted }
     }
     var phase = Phase.unopened
+    /// The moment until which no look-up tries to open the database (`Poller.coarseNow`).
+    var opensAgain: Int64 = .min
     var capacity: Int64
     var maximumEntry: Int64
 
     // MARK: Known content
 
-    /// The hashes of all existing keys, and of some removed ones.
-    var index: Set<Int64> = []
+    var keys = KnownKeys()
     /// The last row and the database state that were seen.
     var seen: Int64 = 0
     var known = DiskTables.State(total: 0, changes: 0)
@@ -263,8 +303,9 @@ enum DiskOperation: Sendable {
     case replaceDamaged(PathIdentity)
     /// Removes the files of these folders that no row refers to.
     case sweep([String])
-    /// Signals that all earlier operations are done.
-    case barrier(ThreadSignal)
+    /// Signals that all earlier operations are done, or were given up. Until the given moment (`Poller.coarseNow`) it
+    /// waits for removals that failed for now.
+    case barrier(ThreadSignal, until: Int64)
 
     enum Removal: Sendable {
         case one(hash: Int64, id: Int64)

@@ -18,7 +18,7 @@ extension DiskStorage {
         let now = Poller.coarseNow()
         let (isRecent, number) = state.withLock { state in
             (
-                state.phase == .failed || now &- state.lastCheck < Self.checkInterval,
+                state.phase.hasFailed || now &- state.lastCheck < Self.checkInterval,
                 state.phase == .open && now &- state.lastLongCheck < Self.longCheckInterval ? state.changeNumber : nil
             )
         }
@@ -34,35 +34,40 @@ extension DiskStorage {
         // Read before the rows, so that a later change has another number.
         let number = changeNumber()
         let found = try reader.state()
-        let (known, seen) = state.withLock { ($0.known, $0.seen) }
+        let (known, seen, keys) = state.withLock { ($0.known, $0.seen, $0.keys.mark) }
+        // Another number, larger or not: that of a new row of `state` begins anew.
+        let isForeign = found.changes != known.changes
         var hashes: [Int64] = []
-        let last = found.changes == known.changes ? seen : try reader.hashes(after: seen) { hashes.append($0) }
+        let last = isForeign ? try reader.hashes(after: keys.isFull ? 0 : seen) { hashes.append($0) } : seen
         state.withLock { state in
             state.sawChanges(number, now)
-            guard found.changes > state.known.changes else { return }
-            state.index.formUnion(hashes)
+            guard isForeign, found.changes != state.known.changes else { return }
+            if keys.isFull { state.keys.replace(with: hashes, since: keys) } else { state.keys.add(hashes) }
             state.seen = max(state.seen, last)
             state.known = found
             state.epoch += 1
         }
-        if found.changes != known.changes { packs.close() }
+        if isForeign { packs.close() }
     }
 
     /// The number in the lock file; `nil` while rows change. Blocks.
     func changeNumber() -> UInt64? {
         let open = changes.withLock { $0 }
-        if open?.isRemoved != false {
+        if open?.isAt(paths.lock) != true {
             let reader = try? FileReader(path: paths.lock)
+            reader?.leaveAccessTime()
             changes.withLock { $0 = reader }
         }
         return changeNumberNow()
     }
 
     private func changeNumberNow() -> UInt64? {
-        guard let reader = changes.withLock({ $0 }), !reader.isRemoved else { return nil }
+        guard let reader = changes.withLock({ $0 }) else { return nil }
         var number: UInt64 = 0
         let count = withUnsafeMutableBytes(of: &number) { (try? reader.readNow(into: $0, at: 0)) ?? nil }
-        return count == MemoryLayout<UInt64>.size && number > 0 && number % 2 == 0 ? number : nil
+        guard count == MemoryLayout<UInt64>.size, number > 0, number % 2 == 0 else { return nil }
+        // Asked last: where nothing can be read without a wait, this may wait for a server.
+        return reader.isRemoved ? nil : number
     }
 
     /// Changes rows under the lock of the folder; returns the number of the state after it.

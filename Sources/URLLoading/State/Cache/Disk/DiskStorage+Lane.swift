@@ -46,17 +46,19 @@ extension DiskStorage {
         }
     }
 
-    /// Waits until all submitted operations are done. Blocks; must not run on the lane's own thread.
-    func settle() {
+    /// Waits until all submitted operations are done, or were given up. Blocks; must not run on the lane's own thread.
+    /// - Parameter patience: the nanoseconds for which a removal is waited for that fails because another process has
+    ///   the lock, or because the disk is full.
+    func settle(patience: Int64 = 0) {
         let done = ThreadSignal()
-        submit(.barrier(done))
+        submit(.barrier(done, until: patience > 0 ? Poller.coarseNow() + patience : .min))
         while !done.wait(nanoseconds: 3_600_000_000_000) {}
     }
 
     /// Waits for at most this many nanoseconds, so that the process's exit does not hang.
     func settle(atMost limit: Int64) {
         let done = ThreadSignal()
-        submit(.barrier(done))
+        submit(.barrier(done, until: Poller.coarseNow() + limit))
         _ = done.wait(nanoseconds: limit)
     }
 
@@ -64,13 +66,13 @@ extension DiskStorage {
         submit(.touch)
         // A wrong bit in the log would lose everything after it, so a flush moves it to the database.
         submit(.checkpoint)
-        settle()
+        settle(patience: Self.flushPatience)
     }
 
     private func work() {
         while true {
             // One transaction for many operations costs little more than for one.
-            if !lane.withLock({ $0.isUrgent }) { _ = urgency.wait(nanoseconds: 5_000_000) }
+            if let pause = lane.withLock({ $0.isUrgent ? nil : $0.pause }) { _ = urgency.wait(nanoseconds: pause) }
             let batch = lane.withLock { lane in
                 lane.isUrgent = false
                 let batch = lane.takeBatch()
@@ -78,15 +80,23 @@ extension DiskStorage {
                 return batch
             }
             if batch.isEmpty { return }
-            perform(batch)
-            done(batch)
+            let removals = perform(batch)
+            done(batch, again: removals)
         }
     }
 
-    private func done(_ batch: [DiskOperation]) {
-        let bytes = batch.reduce(0) { $0 + $1.size }
+    /// - Parameter removals: the removals of the batch that failed for now.
+    private func done(_ batch: [DiskOperation], again removals: [DiskOperation]) {
+        let now = Poller.coarseNow()
+        // What waits for removals follows them.
+        let again = removals.isEmpty ? [] : removals + batch.filter { $0.waitsForRemovals(now) }
+        let bytes = batch.reduce(0) { $0 + $1.size } - again.reduce(0) { $0 + $1.size }
         let left = queued.subtract(bytes, ordering: .relaxed).newValue
-        for case .barrier(let signal) in batch { signal.raise() }
+        if !again.isEmpty { lane.withLock { $0.putBack(again) } }
+        for case .barrier(let signal, let end) in batch where removals.isEmpty || end <= now {
+            if !removals.isEmpty, end > .min { report(.pending) }
+            signal.raise()
+        }
         guard left < Self.behind / 2 else { return }
         for slot in lane.withLock({ lane in
             defer { lane.waiters.removeAll() }
@@ -96,27 +106,48 @@ extension DiskStorage {
 
     // MARK: A batch
 
-    private func perform(_ batch: [DiskOperation]) {
-        guard let tables = prepare(for: batch) else {
+    /// - Returns: the removals to try again.
+    private func perform(_ all: [DiskOperation]) -> [DiskOperation] {
+        guard let tables = prepare(for: all) else {
             // The database is being opened by another process, or there is no descriptor: removals must not be lost.
-            let exists = PathIdentity(paths.database) != nil && state.withLock { $0.phase != .failed }
-            return giveUp(batch, triesRemovalsAgain: exists)
+            let hasRows = mayExist
+            if !hasRows, all.contains(where: \.removesAll), PathIdentity(paths.damaged) != nil {
+                try? locked { _ in paths.removeDamaged() }
+            }
+            return giveUp(all, hasRows: hasRows)
         }
+        let batch = tables.isLogFull ? withoutStoring(all, tables) : all
         for operation in batch { writeFile(operation, tables) }
         let places = writePack(batch, tables)
-        guard batch.contains(where: \.changesRows) else { return maintain(batch, tables) }
-        if isNothing(batch, tables) {
+        guard batch.contains(where: \.changesRows), !isNothing(batch, tables) else {
             state.withLock { state in for operation in batch { state.settle(operation) } }
-            return maintain(batch, tables)
+            maintain(batch, tables)
+            return []
         }
         var change = state.withLock { DiskChange($0, places) }
         do throws(DatabaseFailure) {
             try write(&change, to: tables) { change, tables throws(DatabaseFailure) in try change.apply(batch, tables) }
             settle(batch, change, tables)
             maintain(batch, tables)
+            return []
         } catch {
-            failed(batch, error, tables, places)
+            return failed(batch, error, tables, places)
         }
+    }
+
+    /// Whether there may be a database.
+    private var mayExist: Bool {
+        do throws(IOFailure) { return try PathIdentity.find(paths.database) != nil } catch { return true }
+    }
+
+    /// Gives up what would be stored, if the log is full and cannot be emptied because a reader in another process
+    /// stands still. Removals are carried out: they need little room.
+    private func withoutStoring(_ batch: [DiskOperation], _ tables: DiskTables) -> [DiskOperation] {
+        try? locked { _ throws(DatabaseFailure) in try tables.checkpoint() }
+        guard tables.isLogFull else { return batch }
+        stopStoring()
+        _ = giveUp(batch.filter(\.stores), hasRows: true)
+        return batch.filter { !$0.stores }
     }
 
     /// Runs one transaction under the lock that keeps other processes from writing and from checkpoints (`Database`).
@@ -125,6 +156,8 @@ extension DiskStorage {
         _ work: (inout DiskChange, DiskTables) throws(DatabaseFailure) -> Void
     ) throws(DatabaseFailure) {
         try locked { lock throws(DatabaseFailure) in
+            // While this process waited for the lock, another may have set the database aside, or moved the folder.
+            guard PathIdentity(paths.database) == tables.identity else { throw .replaced }
             change.number = try self.change(lock) { () throws(DatabaseFailure) in
                 try tables.transaction { () throws(DatabaseFailure) in try work(&change, tables) }
             }
@@ -165,9 +198,20 @@ extension DiskStorage {
             case .checkpoint: checkpoint(tables)
             case .replaceDamaged(let identity): replaceDamaged(identity)
             case .sweep(let folders): sweep(folders, tables)
-            case .shrink, .remove(.since): giveBack(tables)
+            case .shrink: giveBack(tables)
+            case .remove(.since(let moment)): clear(since: moment, tables)
             default: break
             }
+        }
+    }
+
+    /// Removes what a large removal has left: free pages, and what can still be read in the log and in a database that
+    /// was set aside.
+    private func clear(since moment: Double, _ tables: DiskTables) {
+        giveBack(tables)
+        try? locked { _ throws(DatabaseFailure) in
+            if moment == -.infinity { paths.removeDamaged() }
+            try tables.checkpoint()
         }
     }
 
@@ -245,11 +289,12 @@ extension DiskStorage {
     /// Removes the bodies whose rows are gone.
     private func remove(_ change: DiskChange, _ tables: DiskTables) {
         for name in change.files { paths.remove(name) }
+        // Holes first: another process may keep a removed pack open for a long time.
+        for hole in change.holes { free(hole) }
         for name in change.packs {
             packs.close()
             if pack.withLock({ $0?.name == name }) { closePack(tables) } else { removeLeftOver(name, tables) }
         }
-        for hole in change.holes { free(hole) }
     }
 
     private func free(_ hole: DiskChange.Hole) { try? FileWriter.reopen(paths.body(hole.pack)).0.free(hole.range) }
@@ -276,14 +321,19 @@ extension DiskStorage {
             for (id, touch) in change.touched where state.touches[id]?.moment == touch.moment {
                 state.touches[id] = nil
             }
-            state.index.formUnion(change.hashes)
+            if change.hasAllHashes {
+                state.keys.replace(with: change.hashes, since: change.keys)
+            } else {
+                state.keys.add(change.hashes)
+            }
             // A lookup may have seen the key again since.
-            for hash in change.removedHashes where state.epoch == change.epoch { state.index.remove(hash) }
-            // The transaction has seen all changes before it.
-            if let number = change.number, change.known.changes > state.known.changes { state.changeNumber = number }
+            for hash in change.removedHashes where state.epoch == change.epoch { state.keys.remove(hash) }
+            // The transaction has seen all changes before it. If a look-up has seen later ones meanwhile, the next one
+            // asks the database again.
+            if let number = change.number, change.known.changes != state.known.changes { state.changeNumber = number }
             if change.isForeign { state.epoch += 1 }
             state.seen = max(state.seen, change.seen)
-            if change.known.changes > state.known.changes { state.known = change.known }
+            state.known = change.known
         }
         if change.isForeign { packs.close() }
     }
@@ -292,9 +342,9 @@ extension DiskStorage {
 
     private func failed(
         _ batch: [DiskOperation], _ failure: DatabaseFailure, _ tables: DiskTables, _ places: [Int64: PackPlace]
-    ) {
+    ) -> [DiskOperation] {
         switch failure.kind {
-        case .busy: return giveUp(batch, triesRemovalsAgain: true)
+        case .busy: return giveUp(batch, hasRows: true)
         case .full:
             report(.init(failure))
             isFull(tables)
@@ -308,43 +358,46 @@ extension DiskStorage {
                 }
                 if isWritten != nil {
                     settle(batch, change, tables)
-                    return maintain(batch, tables)
+                    maintain(batch, tables)
+                    return []
                 }
             }
         case .unwritable, .other: report(.init(failure))
         }
+        // A full disk may have room again at any time.
         let triesAgain =
-            failure.kind != .unwritable
-            && lane.withLock { lane in
-                lane.failures += 1
-                return lane.failures <= 3
-            }
-        giveUp(batch, triesRemovalsAgain: triesAgain)
+            failure.kind == .full
+            || failure.kind != .unwritable
+                && lane.withLock { lane in
+                    lane.failures += 1
+                    return lane.failures <= 3
+                }
         // A response whose removal failed must not be served, so the storage stops serving.
         if !triesAgain, batch.contains(where: \.isRemoval) { fail(.init(failure)) }
+        return giveUp(batch, hasRows: true)
     }
 
-    /// Drops the writes of a batch. Removals stay hidden, and are retried if the failure was temporary.
-    private func giveUp(_ batch: [DiskOperation], triesRemovalsAgain: Bool) {
-        var again: [DiskOperation] = []
-        state.withLock { state in
-            for operation in batch {
-                if case .remove = operation {
-                    if triesRemovalsAgain { again.append(operation) }
-                } else {
-                    state.settle(operation)
+    /// Drops the writes of a batch.
+    /// - Returns: the removals of rows that there may be. They stay hidden, and are tried again.
+    private func giveUp(_ batch: [DiskOperation], hasRows: Bool) -> [DiskOperation] {
+        for case .write(let file, _) in batch { file.fail() }
+        return state.withLock { state in
+            batch.filter { operation in
+                if operation.isRemoval {
+                    if state.phase.hasFailed { state.phase = .untrusted } else if hasRows { return true }
                 }
+                state.settle(operation)
+                return false
             }
         }
-        for case .write(let file, _) in batch { file.fail() }
-        guard !again.isEmpty else { return }
-        queued.add(again.reduce(0) { $0 + $1.size }, ordering: .relaxed)
-        lane.withLock { $0.putBack(again) }
     }
+
+    /// Stores nothing for a while.
+    func stopStoring() { lane.withLock { $0.resumes = Poller.coarseNow() + 10_000_000_000 } }
 
     /// Makes room, and stores nothing for a while.
     private func isFull(_ tables: DiskTables) {
-        lane.withLock { $0.resumes = Poller.coarseNow() + 10_000_000_000 }
+        stopStoring()
         var change = state.withLock { DiskChange($0) }
         let room = max(64 << 10, change.known.total / 10)
         do throws(DatabaseFailure) {
@@ -366,7 +419,7 @@ extension DiskStorage {
         checkpoint(tables)
     }
 
-    /// Whether the disk was full a short time ago.
+    /// Whether the disk, or the log, was full a short time ago.
     var isUnread: Bool { lane.withLock { $0.resumes > Poller.coarseNow() } }
 }
 
@@ -384,6 +437,24 @@ extension DiskState {
 
 extension DiskOperation {
     var isRemoval: Bool { if case .remove = self { true } else { false } }
+
+    var removesAll: Bool { if case .remove(.since(-.infinity)) = self { true } else { false } }
+
+    var stores: Bool {
+        switch self {
+        case .write, .copy, .commit, .update: true
+        default: false
+        }
+    }
+
+    /// Whether the operation is done after removals that failed for now.
+    func waitsForRemovals(_ now: Int64) -> Bool {
+        switch self {
+        case .checkpoint: true
+        case .barrier(_, let end): end > now
+        default: false
+        }
+    }
 
     var changesRows: Bool {
         switch self {

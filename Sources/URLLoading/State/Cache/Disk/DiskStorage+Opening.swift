@@ -8,21 +8,13 @@ import URLLoadingIO
 extension DiskStorage {
     /// Returns the connection for writing; `nil` if the database cannot be opened, or need not exist.
     func prepare(for batch: [DiskOperation]) -> DiskTables? {
-        if state.withLock({ $0.phase == .failed }) { return completeRemovals(batch) }
-        let current = PathIdentity(paths.database)
+        if state.withLock({ $0.phase.hasFailed }) { return nil }
+        let current: PathIdentity?
+        do throws(IOFailure) { current = try PathIdentity.find(paths.database) } catch { return unavailable(error) }
         let tables = writer.withLock { $0 }
         if let tables, tables.identity == current { return tables }
         if tables != nil { forget() }
-        guard current == nil, !batch.contains(where: \.makesDatabase) else { return open() }
-        return completeRemovals(batch)
-    }
-
-    /// Completes removals for which there is no database.
-    private func completeRemovals(_ batch: [DiskOperation]) -> DiskTables? {
-        state.withLock { state in
-            for case .remove(let removal) in batch { state.settle(removal) }
-        }
-        return nil
+        return current != nil || batch.contains(where: \.makesDatabase) ? open() : nil
     }
 
     /// Resets the state, because the database was replaced or removed.
@@ -31,7 +23,7 @@ extension DiskStorage {
         packs.close()
         state.withLock { state in
             state.phase = .unopened
-            state.index = []
+            state.keys = KnownKeys()
             state.seen = 0
             state.known = .init(total: 0, changes: 0)
             state.places.removeAll()
@@ -42,14 +34,30 @@ extension DiskStorage {
     }
 
     private func open() -> DiskTables? {
-        do throws(IOFailure) {
-            try paths.makeFolders()
-            let lock = try FileLock(paths.lock, timeout: Self.lockTimeout)
-            defer { withExtendedLifetime(lock) {} }
-            return openLocked(lock, mayBeginAnew: true)
-        } catch {
-            return error.isTemporary ? nil : fail(CacheProblem(error))
+        do throws(IOFailure) { try paths.makeFolders() } catch { return unavailable(error) }
+        let lock: FileLock
+        do throws(IOFailure) { lock = try FileLock(paths.lock, timeout: Self.lockTimeout) } catch {
+            waitBeforeOpening(error)
+            // The folder was moved just now.
+            return error.isMissing ? nil : unavailable(error)
         }
+        defer { withExtendedLifetime(lock) {} }
+        return openLocked(lock, mayBeginAnew: true)
+    }
+
+    /// Ends the use of the disk, unless the failure may pass.
+    private func unavailable(_ failure: IOFailure) -> DiskTables? {
+        if failure.isTemporary { return nil }
+        guard failure.isFull else { return fail(CacheProblem(failure)) }
+        report(CacheProblem(failure))
+        stopStoring()
+        return nil
+    }
+
+    /// Keeps look-ups from waiting for the holder of the lock again at once: it may be a process that was stopped.
+    func waitBeforeOpening(_ failure: IOFailure) {
+        guard failure.isLocked else { return }
+        state.withLock { $0.opensAgain = Poller.coarseNow() + 2_000_000_000 }
     }
 
     private func openLocked(_ lock: FileLock, mayBeginAnew: Bool) -> DiskTables? {
@@ -60,10 +68,11 @@ extension DiskStorage {
             return tables
         } catch {
             switch error {
-            case .folder(let failure): return failure.isTemporary ? nil : fail(CacheProblem(failure))
+            case .folder(let failure): return unavailable(failure)
             case .database(let failure) where failure.kind == .busy: return nil
             case .database(let failure) where failure.kind != .damaged:
                 report(CacheProblem(failure))
+                if failure.kind == .full { stopStoring() }
                 return failure.kind == .unwritable ? fail(CacheProblem(failure)) : nil
             case .earlier where mayBeginAnew:
                 // The entries of an earlier version are given up; a sweep removes their files.
@@ -79,7 +88,7 @@ extension DiskStorage {
     func fail(_ problem: CacheProblem) -> DiskTables? {
         report(problem)
         state.withLock { state in
-            state.phase = .failed
+            if !state.phase.hasFailed { state.phase = .failed }
             state.epoch += 1
         }
         return nil
@@ -89,14 +98,14 @@ extension DiskStorage {
     private func read(_ tables: DiskTables) throws(DatabaseFailure) {
         // The recount fails if another process is writing; that process recounts itself.
         try? tables.transaction { () throws(DatabaseFailure) in try tables.recount() }
-        var index: Set<Int64> = []
+        var hashes: Set<Int64> = []
         let number = changeNumber()
         let known = try tables.state()
-        let seen = try tables.hashes(after: 0) { index.insert($0) }
+        let seen = try tables.hashes(after: 0) { hashes.insert($0) }
         let now = Poller.coarseNow()
         let isTooMuch = state.withLock { state in
             state.phase = .open
-            state.index = index
+            state.keys.replace(with: hashes, since: state.keys.mark)
             state.seen = seen
             state.known = known
             state.sawChanges(number, now)
@@ -121,7 +130,7 @@ extension DiskStorage {
     private func createDatabase(_ lock: FileLock) -> DiskTables? {
         report(CacheProblem(.damaged, "the database was damaged, and was replaced by a new one"))
         _ = try? change(lock) {
-            for part in DiskPaths.parts { PrivateFolder.rename(paths.database + part, paths.damaged + part) }
+            paths.setAside()
         }
         guard let tables = openLocked(lock, mayBeginAnew: false) else { return nil }
         _ = try? change(lock) { () throws(DatabaseFailure) in try salvage(into: tables) }

@@ -9,7 +9,7 @@ extension DiskStorage {
     /// Whether a body of this length would be stored; `nil` for an unknown length.
     func takes(_ length: Int64?) -> Bool {
         let isOpen = state.withLock { state in
-            state.phase != .failed && state.capacity > 0 && (length ?? 0) <= min(state.maximumEntry, state.capacity)
+            !state.phase.hasFailed && state.capacity > 0 && (length ?? 0) <= min(state.maximumEntry, state.capacity)
         }
         guard isOpen, queued.load(ordering: .relaxed) < Self.overfull else { return false }
         return !isUnread
@@ -93,8 +93,12 @@ extension DiskStorage {
     func remove(_ response: StoredResponse) { remove(.one(hash: response.key.hash64, id: response.id)) }
     func remove(_ key: CacheKey) {
         removals.note(key)
-        remove(.key(hash: key.hash64, key))
+        removeReplaced(key)
     }
+
+    /// Removes the responses of a key that one in memory replaces. Loads of the key store their responses afterwards.
+    func removeReplaced(_ key: CacheKey) { remove(.key(hash: key.hash64, key)) }
+
     func removeAll(since moment: Double?) {
         removals.noteAll()
         remove(.since(moment ?? -.infinity))
@@ -105,8 +109,9 @@ extension DiskStorage {
         var isNeeded = true
         submit { state in
             let removals = [removal] + state.hide(removal)
-            guard state.phase == .failed else { return removals.map { .remove($0) } }
+            guard state.phase.hasFailed else { return removals.map { .remove($0) } }
             isNeeded = false
+            state.phase = .untrusted
             for removal in removals { state.settle(removal) }
             return []
         }

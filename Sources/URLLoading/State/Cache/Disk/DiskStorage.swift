@@ -51,6 +51,8 @@ final class DiskStorage: CacheStorage {
     static let lockTimeout = 1000
     /// The milliseconds to wait for another process that writes.
     static let writeTimeout = 250
+    /// The nanoseconds for which a flush waits for removals that fail for now.
+    static let flushPatience: Int64 = 5_000_000_000
 
     init(_ folder: String, capacity: Int64, maximumEntry: Int64) {
         paths = DiskPaths(folder: folder)
@@ -68,8 +70,8 @@ final class DiskStorage: CacheStorage {
         return state.withLock { $0.known.total }
     }
 
-    /// Whether the storage has failed and stores nothing.
-    var hasFailed: Bool { state.withLock { $0.phase == .failed } }
+    /// Whether copies of its responses are served in its place: it has failed, and nothing was removed since.
+    var leavesServingToCopies: Bool { state.withLock { $0.phase == .failed } }
 
     /// The bytes stored, as far as known without opening the database.
     var knownUsage: Int64 { state.withLock { $0.known.total } }
@@ -94,9 +96,9 @@ final class DiskStorage: CacheStorage {
         return state.withLock { state in
             switch state.phase {
             case .unopened: return nil
-            case .failed: return []
+            case .failed, .untrusted: return []
             case .absent, .open:
-                guard isUpToDate, !state.index.contains(hash) else { return nil }
+                guard isUpToDate, !state.keys.contains(hash) else { return nil }
                 return state.overlay(key, hash).pending
             }
         }
@@ -187,14 +189,14 @@ final class DiskStorage: CacheStorage {
 
     /// Lends a connection; `nil` if none can be opened, or if `use` failed. Blocks.
     func reading<R>(_ use: (DiskTables) throws(DatabaseFailure) -> R) -> R? {
-        let generation = state.withLock { $0.generation }
+        let (generation, opensAgain) = state.withLock { ($0.generation, $0.opensAgain) }
         guard
             let reader = readers.withLock({ readers in
                 if readers.generation != generation {
                     readers = Readers(generation: generation)
                 }
                 return readers.idle.popLast()
-            }) ?? openReader()
+            }) ?? (opensAgain <= Poller.coarseNow() ? openReader() : nil)
         else { return nil }
         do throws(DatabaseFailure) {
             let result = try use(reader)
@@ -207,9 +209,12 @@ final class DiskStorage: CacheStorage {
     }
 
     private func openReader() -> DiskTables? {
-        guard let identity = PathIdentity(paths.database),
-            let lock = try? FileLock(paths.lock, timeout: Self.lockTimeout)
-        else { return nil }
+        guard let identity = PathIdentity(paths.database) else { return nil }
+        let lock: FileLock
+        do throws(IOFailure) { lock = try FileLock(paths.lock, timeout: Self.lockTimeout) } catch {
+            waitBeforeOpening(error)
+            return nil
+        }
         defer { withExtendedLifetime(lock) {} }
         do throws(DiskTables.Failure) { return try DiskTables.open(paths) } catch {
             if case .database(let failure) = error, failure.kind == .damaged { submit(.replaceDamaged(identity)) }
@@ -217,11 +222,11 @@ final class DiskStorage: CacheStorage {
         }
     }
 
-    /// Opens the database if there is one. Blocks.
+    /// Opens the database if there is one, and its lock was not held by another process a short time ago. Blocks.
     private func ensureOpen() {
         let now = Poller.coarseNow()
-        let phase = state.withLock { $0.phase }
-        guard phase == .unopened || phase == .absent else { return }
+        let (phase, opensAgain) = state.withLock { ($0.phase, $0.opensAgain) }
+        guard phase == .unopened || phase == .absent, opensAgain <= now else { return }
         guard PathIdentity(paths.database) != nil else {
             return state.withLock { state in
                 guard state.phase == .unopened || state.phase == .absent else { return }

@@ -15,15 +15,21 @@ final class DiskTables: @unchecked Sendable {
     /// Format 1 had small bodies in rows.
     static let format: Int64 = 2
 
-    /// The columns of a row that a removal needs.
+    /// The columns of a row that a removal needs. No checksum protects them, so what they name and measure is limited.
     struct Row: Sendable {
         let seq: Int64
         let hash: Int64
+        /// In bytes; 0 to `largest`.
         let size: Int64
+        /// `nil` also for a name that is none of a file of bodies.
         let file: String?
         /// The bytes of the file that are the body.
         let range: Range<Int64>
     }
+    /// The largest size or place in a file, in bytes, that is believed: sums of many do not overflow.
+    private static let largest: Int64 = 1 << 40
+    private static func limited(_ number: Int64) -> Int64 { min(max(0, number), largest) }
+
     struct State: Sendable, Equatable {
         var total: Int64
         var changes: Int64
@@ -118,7 +124,7 @@ final class DiskTables: @unchecked Sendable {
         let statement = try database.statement("SELECT total, changes FROM state")
         var state = State(total: 0, changes: 0)
         try statement.each { () throws(DatabaseFailure) in
-            state = State(total: statement.integer(0), changes: statement.integer(1))
+            state = State(total: min(max(0, statement.integer(0)), .max / 4), changes: statement.integer(1))
             return false
         }
         return state
@@ -206,9 +212,16 @@ final class DiskTables: @unchecked Sendable {
         return row + row / 8 + (isAlone ? (body + 4095) & ~4095 : body)
     }
 
-    func update(_ head: DiskHead, hash: Int64) throws(DatabaseFailure) {
-        try database.statement("UPDATE entry SET head = ?, received = ? WHERE hash = ? AND id = ?")
-            .run(.bytes(head.bytes), .real(head.response.responseTime), .integer(hash), .integer(head.response.id))
+    /// - Returns: the difference in size, in bytes.
+    func update(_ head: DiskHead, hash: Int64) throws(DatabaseFailure) -> Int64 {
+        let response = head.response
+        let bytes = head.bytes
+        let size = Self.size(head: bytes.count, body: response.storedLength, isAlone: head.place == nil)
+        let before = try rows(.one(hash: hash, id: response.id))
+        try database.statement("UPDATE entry SET head = ?, received = ?, size = ? WHERE hash = ? AND id = ?")
+            .run(
+                .bytes(bytes), .real(response.responseTime), .integer(size), .integer(hash), .integer(response.id))
+        return before.reduce(0) { $0 + size - $1.size }
     }
 
     func touch(_ id: Int64, hash: Int64, at moment: Int64) throws(DatabaseFailure) {
@@ -251,14 +264,13 @@ final class DiskTables: @unchecked Sendable {
         let statement = try database.statement(text)
         var rows: [Row] = []
         try statement.each(values) { () throws(DatabaseFailure) in
-            // The columns are not protected by a checksum.
-            let place = max(0, statement.integer(4))
-            let end = place.addingReportingOverflow(max(0, statement.integer(5)))
+            let file = statement.isNull(3) ? "" : statement.text(3)
+            let place = Self.limited(statement.integer(4))
             rows.append(
                 Row(
-                    seq: statement.integer(0), hash: statement.integer(1), size: statement.integer(2),
-                    file: statement.isNull(3) ? nil : statement.text(3),
-                    range: place..<(end.overflow ? place : end.partialValue)))
+                    seq: statement.integer(0), hash: statement.integer(1), size: Self.limited(statement.integer(2)),
+                    file: DiskPaths.isName(file) ? file : nil,
+                    range: place..<place + Self.limited(statement.integer(5))))
             return true
         }
         return rows
@@ -283,8 +295,8 @@ final class DiskTables: @unchecked Sendable {
         let after = try integer(
             "SELECT place FROM entry WHERE file = ? AND place >= ? ORDER BY place LIMIT 1",
             [.text(pack), .integer(range.lowerBound)])
-        let start = max(0, before ?? 0)
-        return start..<max(start, after ?? range.upperBound)
+        let start = Self.limited(before ?? 0)
+        return start..<max(start, after.map(Self.limited) ?? range.upperBound)
     }
 
     private func integer(_ text: StaticString, _ values: [DatabaseStatement.Value]) throws(DatabaseFailure) -> Int64? {
@@ -300,14 +312,17 @@ final class DiskTables: @unchecked Sendable {
     /// Recomputes the total size, which may have drifted.
     func recount() throws(DatabaseFailure) {
         try database.statement(
-            "UPDATE state SET total = (SELECT coalesce(sum(size), 0) FROM entry INDEXED BY entry_used)"
-        ).run()
+            """
+            UPDATE state SET total = (SELECT coalesce(sum(min(max(size, 0), ?)), 0) FROM entry INDEXED BY entry_used)
+            """
+        ).run(.integer(Self.largest))
     }
 
     /// Records one change, and its difference in bytes; returns the new state.
     func note(_ difference: Int64) throws(DatabaseFailure) -> State {
-        try database.statement("UPDATE state SET total = max(0, total + ?), changes = changes + 1").run(
-            .integer(difference))
+        // A number of changes that were the largest would stay the same.
+        try database.statement("UPDATE state SET total = max(0, total + ?), changes = (changes & 0xFFFFFFFFFFFF) + 1")
+            .run(.integer(difference))
         return try state()
     }
 
@@ -321,6 +336,9 @@ final class DiskTables: @unchecked Sendable {
         try database.execute("PRAGMA incremental_vacuum(512)")
         return true
     }
+
+    /// Whether nothing should be stored before a checkpoint has emptied the log.
+    var isLogFull: Bool { database.isLogFull }
 
     /// Moves the log to the database. The caller holds the cache's lock, for this and the next function.
     func checkpoint() throws(DatabaseFailure) { try database.checkpoint() }

@@ -14,7 +14,7 @@ public struct CacheProblem: Error, Sendable, CustomStringConvertible {
         /// The disk is full, or the quota is used up. Later writes are attempted again.
         case full
         /// The store was damaged. Its readable entries were moved to a new one, and the old one is kept as
-        /// `cache.sqlite.damaged`.
+        /// `cache.sqlite.damaged` until ``ResponseCache/removeAll(since:)`` removes everything.
         case damaged
         /// A response belongs to one session, or to cookies that are in memory only, so it must not be written to a
         /// file; and the cache stores nothing in memory. A ``ResponseCache/memoryCapacity`` above 0 stores such
@@ -31,6 +31,10 @@ public struct CacheProblem: Error, Sendable, CustomStringConvertible {
     static let memoryOnly = CacheProblem(
         .memoryOnly,
         "responses for one session or for cookies in memory are never written to disk, and memoryCapacity is 0")
+
+    /// A flush has ended before a removal was on the disk.
+    static let pending = CacheProblem(
+        .other, "responses were not removed from the disk yet: another process holds the lock, or the disk is full")
 
     init(_ reason: Reason, _ detail: String) {
         self.reason = reason
