@@ -99,10 +99,12 @@ final class PostgresJournal: Journal {
     static func prepare(_ connection: PostgresConnection) async throws(PostgresFailure) {
         // Each statement finds a few rows by an index. The planner, which does not know the values of prepared
         // statements, expects many, and would read and sort all transfers that are ready for each claim. To compile
-        // statements (`jit`) takes far longer than to run them.
+        // statements (`jit`) takes far longer than to run them. An agent that is stopped within a transaction keeps its
+        // rows from the others no longer than a statement may take.
         try await connection.run(
             """
             SET statement_timeout = '20s'; SET lock_timeout = '10s'; SET bytea_output = 'hex';
+            SET idle_in_transaction_session_timeout = '20s';
             SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_hashjoin = off;
             SET enable_mergejoin = off; SET jit = off; LISTEN urlloading
             """)

@@ -240,6 +240,10 @@ extension TransferService {
             Self.isPlain(id)
         else { return reply(Self.refusal(.refused, "the order cannot be read")) }
         if inBackground { order.isDiscretionary = true }
+        if isShared, order.copiesSource == true, !(spool is FolderStore) {
+            let problem = "another agent would not find the copy of the file: agents need a folder for files (--files)"
+            return reply(Self.refusal(.refused, problem))
+        }
         if let problem = Self.problem(order, secrets, files) { return reply(Self.refusal(.refused, problem)) }
         let transfer = Transfer(id: id, identifier: name, order: order, secrets: secrets)
         submissions[id] = name

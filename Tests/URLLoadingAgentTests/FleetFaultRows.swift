@@ -12,7 +12,7 @@ import URLLoadingWire
 @testable import URLLoading
 @testable import URLLoadingAgent
 
-/// Issue 48: what goes wrong between agents that share a journal, and between them and the database.
+/// What goes wrong between agents that share a journal, and between them and the database.
 @Suite(.postgres, .enabled(if: PostgresServer.isHere, PostgresServer.isMissing), .timeLimit(.minutes(4)))
 struct FleetFaultRows {
     private static func database() async throws -> String {
@@ -427,5 +427,16 @@ struct FleetFaultRows {
         for text in ["postgresql://u@db/q", "postgresql:///q?host=/run/a@b", "postgresql://[::1]:5432/q"] {
             #expect(JournalAddress(text)?.hasPassword == false, "\(text)")
         }
+    }
+
+    @Test("A copy of a file to upload is refused where agents share a queue, and no folder for files")
+    func copies() async throws {
+        let agent = try await FleetAgent(try await Self.database())
+        let program = try await agent.rig.attach()
+        let url = try #require(URL(string: "http://127.0.0.1:1/"))
+        let answer = try await program.download(url) { $0.copiesSource = true }
+        #expect("\(answer)".contains("--files"), "\(answer)")
+        program.close()
+        await agent.stop()
     }
 }
