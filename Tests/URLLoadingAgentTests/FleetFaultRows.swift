@@ -434,8 +434,10 @@ struct FleetFaultRows {
         let agent = try await FleetAgent(try await Self.database())
         let program = try await agent.rig.attach()
         let url = try #require(URL(string: "http://127.0.0.1:1/"))
-        let answer = try await program.download(url) { $0.copiesSource = true }
-        #expect("\(answer)".contains("--files"), "\(answer)")
+        let error = await #expect(throws: (any Error).self) {
+            _ = try await program.download(url) { $0.copiesSource = true }
+        }
+        #expect("\(error as Any)".contains("--files"), "\(error as Any)")
         program.close()
         await agent.stop()
     }

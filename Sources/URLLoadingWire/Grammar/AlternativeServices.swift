@@ -28,7 +28,8 @@ package enum AlternativeServices: Sendable, Equatable {
             if scanner.take(",") { continue }
             guard let name = scanner.token() else { return nil }
             guard scanner.take("=") else {
-                guard name == "clear", services.isEmpty else { return nil }
+                scanner.skipBlanks()
+                guard name == "clear", services.isEmpty, scanner.isAtEnd else { return nil }
                 self = .clear
                 return
             }

@@ -81,9 +81,8 @@ struct StreamRows {
 
     @Test("without a peer, with an invalid host, or in an ended session the task and its calls fail")
     func fails() async throws {
-        let listener = try SocketListener(.ipv4((127, 0, 0, 1), port: 0))
-        let port = Int(listener.address.port)
-        listener.close()
+        // A port that was free a moment ago may be another row's by now; below 1024 there is none.
+        let port = 1
         let delegate = Listener()
         let session = delegate.session()
         for (host, port) in [("127.0.0.1", port), ("no host", 80), ("127.0.0.1", 0)] {

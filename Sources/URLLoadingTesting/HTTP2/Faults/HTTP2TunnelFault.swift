@@ -106,7 +106,7 @@ public struct HTTP2TunnelFault: Sendable, CustomStringConvertible {
         },
         HTTP2TunnelFault("the connection is closed", .fails([.connectionLost])) { peer, _ in peer.finish() },
         HTTP2TunnelFault("the connection is reset", .fails([.connectionLost])) { peer, _ in peer.abort() },
-        HTTP2TunnelFault("GOAWAY below the stream", .fails([.connectionLost])) { peer, _ in
+        HTTP2TunnelFault("GOAWAY below the stream", .fails([.streamReset])) { peer, _ in
             try await peer.goAway(last: 0)
         },
         HTTP2TunnelFault("DATA beyond the window", .fails([.http2FlowControl, .malformedFrame, .connectionLost])) {
