@@ -96,7 +96,13 @@ struct ParallelHTTP2Rows {
         }) { rig in
             let task = rig.task()
             try await rig.goOn(after: 3)
-            _ = try await task.value
+            do {
+                _ = try await task.value
+            } catch {
+                // The refusal came when the first stream had brought its part, and no request may follow for an hour.
+                #expect(lie == .tooMany && (error as? LoadError)?.resumeToken != nil, "\(error)")
+                return
+            }
             try rig.expectComplete()
         }
     }
