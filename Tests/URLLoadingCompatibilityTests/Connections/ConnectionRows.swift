@@ -194,15 +194,17 @@ struct ConnectionRows {
     func caching() async throws {
         try await withHTTPTestServer { origin in
             origin.route("/kept") { _ in .ok("kept", headers: ["Cache-Control": "max-age=1000"]) }
-            for round in 1...3 {
+            // Other rows empty the shared cache at any time; what is being loaded then is not stored.
+            var before = 0
+            repeat {
+                before = origin.requests.count
                 let delegate = Reader()
-                delegate.cachesNothing = round == 1
+                delegate.cachesNothing = before == 0
                 try await delegate.load(origin.url("/kept"))
-                #expect(
-                    delegate.words.all == ["first", "response 200", "data"] + (round == 1 ? ["cache"] : []) + ["finish"]
-                )
-            }
-            #expect(origin.requests.count == 2)
+                let asked = before == 0 ? ["cache"] : []
+                #expect(delegate.words.all == ["first", "response 200", "data"] + asked + ["finish"])
+            } while origin.requests.count > before
+            #expect(before >= 2)
             URLCache.shared.removeCachedResponse(for: URLRequest(url: origin.url("/kept")))
         }
     }
