@@ -15,8 +15,8 @@ public enum BackgroundAgent {
     /// Carries out the transfers of the user's programs, until it has been idle for a minute or receives SIGTERM or
     /// SIGINT.
     /// - Parameter arguments: the command line; `--help` lists the options.
-    /// - Returns: an exit code: 0; 64 for invalid arguments; 69 if `--drain` finds no agent; 75 if another agent uses the
-    ///   journal; 70 if the journal or the socket cannot be opened.
+    /// - Returns: an exit code: 0; 64 for invalid arguments; 69 if `--drain` finds no agent; 75 if another agent uses
+    ///   the journal; 70 if the journal or the socket cannot be opened.
     public static func run(_ arguments: [String]) async -> Int32 {
         switch AgentOptions.parse(arguments) {
         case .failure(let error):

@@ -70,9 +70,9 @@ struct Spool: FileStore {
 /// left.
 ///
 /// Names end with the epoch of the claim, so an agent that has lost its claim, and does not know it yet, writes no file
-/// of the next one. The journal alone decides: what is complete becomes visible by a link or a rename, after the journal
-/// has taken the intention under the claim. Locks of files are not relied on, and devices have other numbers on other
-/// machines.
+/// of the next one. The journal alone decides: what is complete becomes visible by a link or a rename, after the
+/// journal has taken the intention under the claim. Locks of files are not relied on, and devices have other numbers on
+/// other machines.
 struct FolderStore: FileStore {
     let folder: String
 

@@ -90,7 +90,8 @@ extension PostgresStatements {
             state AS (SELECT known.name, coalesce(busy.taken, 0) AS taken,
             coalesce(h.places, usual.places, $1::integer) AS places, greatest(h.paused, h.next) AS until
             FROM known LEFT JOIN busy ON busy.name = known.name
-            LEFT JOIN urlloading.host AS h ON h.name = known.name LEFT JOIN urlloading.host AS usual ON usual.name = '*')
+            LEFT JOIN urlloading.host AS h ON h.name = known.name
+            LEFT JOIN urlloading.host AS usual ON usual.name = '*')
             SELECT name, taken, places, (extract(epoch FROM until - clock_timestamp()) * 1e9)::bigint FROM state
             WHERE taken >= places OR until > clock_timestamp() ORDER BY name LIMIT 100
             """, [.init(places)])

@@ -279,7 +279,8 @@ protocol Journal: Sendable {
     func fleet() async throws(JournalFailure) -> FleetReport?
     /// Makes the transfers of an identifier ready whose challenges wait for its program, for this agent alone while it
     /// lives.
-    /// - Parameter again: whether also those whose challenges a program that is attached to this agent has not answered.
+    /// - Parameter again: whether also those whose challenges a program that is attached to this agent has not
+    ///   answered.
     func unpark(_ identifier: String, again: Bool) async throws(JournalFailure)
 
     /// Queues a group of changes. Never blocks.

@@ -223,7 +223,8 @@ extension PostgresStatements {
                 "lockHosts",
                 """
                 SELECT pg_advisory_xact_lock(key) FROM (
-                SELECT DISTINCT hashtextextended('urlloading ' || name, 0) AS key FROM unnest($1::text[]) AS name WHERE name <> '' ORDER BY key OFFSET 0) AS hosts
+                SELECT DISTINCT hashtextextended('urlloading ' || name, 0) AS key
+                FROM unnest($1::text[]) AS name WHERE name <> '' ORDER BY key OFFSET 0) AS hosts
                 """, [.init(lanes.map(\.host))])
             let claimed = try await claimLocked(choice, lanes)
             try await connection.run("COMMIT")

@@ -483,7 +483,7 @@ final class PostgresJournal: Journal {
 }
 
 extension PostgresFailure {
-    /// Whether another connection is needed: this one has ended, the server that may be written to now is another one or
-    /// lets later sessions write, or the server has lost what was prepared in the session.
+    /// Whether another connection is needed: this one has ended, the server that may be written to now is another one
+    /// or lets later sessions write, or the server has lost what was prepared in the session.
     fileprivate var endsSession: Bool { kind != .refused || isReadOnly || code == "26000" }
 }

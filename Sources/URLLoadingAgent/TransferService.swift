@@ -253,8 +253,8 @@ actor TransferService {
         schedule()
     }
 
-    /// Takes no more work. What can be continued without loss is stopped, and free for other agents; a request that must
-    /// not be repeated, for instance, ends first. Then the agent exits.
+    /// Takes no more work. What can be continued without loss is stopped, and free for other agents; a request that
+    /// must not be repeated, for instance, ends first. Then the agent exits.
     func drain() {
         guard phase == .serving else { return }
         log("is asked to take no more work")

@@ -83,8 +83,8 @@ static inline ngtcp2_ssize c_ngtcp2_conn_write_connection_close(
     ngtcp2_pkt_info info = {.ecn = NGTCP2_ECN_NOT_ECT};
     return ngtcp2_conn_write_connection_close(connection, NULL, &info, bytes, count, reason, now);
 }
-/// ngtcp2 tells neither by a callback nor by a query that the peer has sent STOP_SENDING, only by the result of a write,
-/// before it looks at what is written: here a length that it refuses.
+/// ngtcp2 tells neither by a callback nor by a query that the peer has sent STOP_SENDING, only by the result of a
+/// write, before it looks at what is written: here a length that it refuses.
 static inline bool c_ngtcp2_conn_takes_bytes(ngtcp2_conn *connection, int64_t stream) {
     ngtcp2_vec impossible = {.base = NULL, .len = SIZE_MAX};
     ngtcp2_ssize result =

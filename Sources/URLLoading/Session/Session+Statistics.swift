@@ -37,8 +37,8 @@ extension Session {
     /// paths, fields or bodies; of more than 200 origins the busiest. Source: OpenMetrics 1.0.
     public nonisolated func openMetrics() -> String { OpenMetricsText(live.counted(core.snapshot())).text }
 
-    /// Returns the OpenMetrics text of several sessions, where each sample names its session: two texts cannot be joined,
-    /// because a family of metrics may stand once in a text only.
+    /// Returns the OpenMetrics text of several sessions, where each sample names its session: two texts cannot be
+    /// joined, because a family of metrics may stand once in a text only.
     ///
     /// ```swift
     /// let text = Session.openMetrics(of: ["api": api, "images": images])

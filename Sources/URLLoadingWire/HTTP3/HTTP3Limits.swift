@@ -15,8 +15,8 @@ package struct HTTP3Limits: Sendable, Hashable {
     /// The number of streams that may wait for an entry of the table (RFC 9204 §2.1.2).
     package var blockedStreamCount = 16
     /// The bytes of frames without effect (settings, unknown frames, empty DATA, unknown streams) between two that make
-    /// progress, within ten seconds. A head has an effect only once it is whole: `headSize` is permitted besides for each
-    /// request without one.
+    /// progress, within ten seconds. A head has an effect only once it is whole: `headSize` is permitted besides for
+    /// each request without one.
     package var idleByteCount = 128 * 1024
 
     package init() {}

@@ -33,8 +33,8 @@ public final class LoadStatistics: LoadObserver {
         public internal(set) var bytesSent: Int64 = 0
         /// The bytes of response bodies that were received.
         public internal(set) var bytesReceived: Int64 = 0
-        /// A histogram of the durations of completed, failed and cancelled loads: for each upper bound the number of loads within
-        /// it and above the previous one; `nil` for those above all bounds.
+        /// A histogram of the durations of completed, failed and cancelled loads: for each upper bound the number of
+        /// loads within it and above the previous one; `nil` for those above all bounds.
         public internal(set) var durations: [Duration?: Int] = [:]
 
         /// The counts on one line: `3 finished, 1 failed, 0 cancelled, 0 redirects, 0 bytes sent, 5120 received`.
