@@ -8,7 +8,8 @@ the former because the library names a stream by its call alone: what it has sto
 apart. Tools:
     add(a, b)        the sum
     count(to)        reports progress `to` times, and returns the last number
-    cut(to)          the same, but closes its stream after each report
+    cut(to)          the same, but closes its stream after each report, makes the next one while the client is away, and
+                     goes on when the client is back
     wait(name)       never returns; a cancellation is recorded
     waits(name)      "none", "waiting" or "cancelled"
     announce(times)  sends a notification of its own to the client so many times, and closes that stream after each
@@ -36,6 +37,15 @@ class Events(EventStore):
         self.events.append((stream_id, message))
         return str(len(self.events))
 
+    async def opened(self, stream_id, times):
+        """Returns when a stream has been opened so many times: each begins with an event without a message, by which
+        the library says that it is there. An event that is stored between a replay and this one never reaches the
+        client: the library knows of the gap (streamable_http.py, `_replay_events`), and a server has to keep out of it.
+        """
+        while sum(of == stream_id and message is None for of, message in self.events) < times:
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.1)
+
     async def replay_events_after(self, last_event_id, send_callback):
         place = int(last_event_id)
         stream = self.events[place - 1][0]
@@ -45,7 +55,7 @@ class Events(EventStore):
         return stream
 
 
-def make():
+def make(events):
     server, states = MCPServer("peer"), {}
 
     @server.tool()
@@ -60,10 +70,13 @@ def make():
 
     @server.tool()
     async def cut(to: int, ctx: Context) -> int:
+        stream = str(ctx.request_id)
+        opened = sum(of == stream and message is None for of, message in events.events)
         for number in range(1, to + 1):
             await ctx.report_progress(number, to)
-            await asyncio.sleep(0.05)
+            await events.opened(stream, opened + number - 1)
             await ctx.close_sse_stream()
+        await events.opened(stream, opened + to)
         return to
 
     @server.tool()
@@ -95,7 +108,7 @@ def make():
 async def serve(port):
     servers = {f"/events/{number}": {"event_store": Events(), "retry_interval": 10} for number in range(1, 6)}
     servers["/json"] = {"json_response": True}
-    made = {path: make() for path in servers}
+    made = {path: make(options.get("event_store")) for path, options in servers.items()}
     apps = [
         Mount(path, made[path].streamable_http_app(streamable_http_path="/", **options))
         for path, options in servers.items()
