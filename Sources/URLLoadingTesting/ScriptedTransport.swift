@@ -68,6 +68,8 @@ package final class ScriptedTransport: Transport {
 
     /// The number of blocks reached so far.
     package var blocks: Int { state.withLock { $0.blocks } }
+    /// How often the other side asked that what it has received be acknowledged at once.
+    package var acknowledgements: Int { state.withLock { $0.acknowledgements } }
     package var isClosed: Bool { state.withLock { $0.isClosed } }
     /// The number of remaining steps.
     package var stepsLeft: Int { state.withLock { $0.steps.count } }
@@ -115,6 +117,8 @@ package final class ScriptedTransport: Transport {
 
     package func finishWriting() {}
 
+    package func acknowledge() { state.withLock { $0.acknowledgements += 1 } }
+
     package func close() {
         let isFirst = state.withLock { state in
             defer { state.isClosed = true }
@@ -143,6 +147,7 @@ private struct ScriptState: Sendable {
     private(set) var mismatch: String?
     private(set) var written: [UInt8] = []
     private var releases = 0
+    var acknowledgements = 0
     var isClosed = false
     /// Written bytes that may be the beginning of the awaited text.
     private var tail: [UInt8] = []

@@ -58,6 +58,16 @@ import URLLoadingWire
         #expect(answers == [false, false, true, false, false, true, false])
     }
 
+    @Test("what follows an interim response is acknowledged in the first exchange, too")
+    func acknowledgesAfterInterim() throws {
+        var state = try sent()
+        try receive("HTTP/1.1 100 Continue\r\n\r\n", in: &state)
+        var answers = [state.acknowledges(), state.acknowledges()]
+        try receive("HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n", in: &state)
+        answers += [state.acknowledges(), state.acknowledges()]
+        #expect(answers == [true, false, true, false])
+    }
+
     /// What the questions answer after some bytes.
     private struct Row: Sendable, CustomTestStringConvertible {
         let text: String

@@ -20,6 +20,9 @@ final class FTPConnection: @unchecked Sendable {
     private var input = [UInt8](repeating: 0, count: 4096)
     private var unread = 0..<0
     private var sawEnd = false
+    /// Whether bytes have come since the last command. A server sends what follows them only when they are acknowledged
+    /// (Nagle's algorithm, RFC 896), which the system delays by 40 ms.
+    private var hasHeard = false
     /// A completion reply that arrived before the data connection ended.
     private var early: FTPReply?
     private var blockedOn = PollSlot.Interest.read
@@ -89,6 +92,7 @@ final class FTPConnection: @unchecked Sendable {
             case .blocked(let interest): await Poller.shared.park(transport.slot, interest, handle)
             }
         }
+        hasHeard = false
         sent += Int64(line.count)
         tap?(.head(Self.shown(line), Headers(), isSent: true, connection: identifier))
     }
@@ -102,7 +106,10 @@ final class FTPConnection: @unchecked Sendable {
         while true {
             if let reply = try nextReply() { return reply }
             try await handle.ensureRunning(.waiting)
-            if !sawEnd, try !readNow() { await Poller.shared.park(transport.slot, blockedOn, handle) }
+            if !sawEnd, try !readNow() {
+                if hasHeard { transport.acknowledge() }
+                await Poller.shared.park(transport.slot, blockedOn, handle)
+            }
             if sawEnd {
                 throw LoadError(
                     .connectionLost, phase: .waiting, party: .remote, detail: "the control connection ended")
@@ -158,6 +165,7 @@ final class FTPConnection: @unchecked Sendable {
         switch try progress.translated(.waiting) {
         case .moved(let count):
             unread = 0..<count
+            hasHeard = true
             received += Int64(count)
             return true
         case .end:

@@ -19,7 +19,7 @@ struct HTTP1State: Sendable {
     private(set) var isInputOver = false
     /// The number of violations of the current response that were reported.
     private var reported = 0
-    private var hasAcknowledged = false
+    private var acknowledgement = Acknowledgement.prompt
 
     init(_ codec: HTTP1Codec) { self.codec = codec }
 
@@ -43,6 +43,9 @@ struct HTTP1State: Sendable {
         /// or it does not accept the login.
         case last
     }
+
+    /// How the system acknowledges what is received: at once, until the client has answered something on the connection.
+    private enum Acknowledgement { case prompt, delayed, requested }
 
     // MARK: Questions
 
@@ -116,15 +119,15 @@ struct HTTP1State: Sendable {
         guard allowsNext else { throw WireViolation(.local, .illegalState, section: "RFC 9112 9.3") }
         try codec.startNextExchange()
         exchanges += 1
-        (response, reported, hasAcknowledged) = (.awaited, 0, false)
+        (response, reported, acknowledgement) = (.awaited, 0, exchanges > 1 ? .delayed : .prompt)
     }
 
-    /// Whether what was received is to be acknowledged before the wait for the rest, once in an exchange. A server that
-    /// writes head and body apart sends the body only then (Nagle's algorithm, RFC 896), and on a connection that has
-    /// answered before, the system delays the acknowledgement by 40 ms.
+    /// Whether what was received is to be acknowledged before the wait for the rest, once after a request and after an
+    /// interim response, which a body may have answered (100, Continue). A server that writes head and body apart sends
+    /// the body only then (Nagle's algorithm, RFC 896), and the system delays its acknowledgements by 40 ms.
     mutating func acknowledges() -> Bool {
-        guard exchanges > 1, hasReceived, !hasAcknowledged else { return false }
-        hasAcknowledged = true
+        guard acknowledgement == .delayed, hasReceived else { return false }
+        acknowledgement = .requested
         return true
     }
 
@@ -159,7 +162,8 @@ struct HTTP1State: Sendable {
         switch event {
         case .response, .upgraded: response = .body
         case .end(let trailers): response = .ended(trailers: trailers)
-        case .data, .informational, .request: break
+        case .informational: acknowledgement = .delayed
+        case .data, .request: break
         }
     }
 
