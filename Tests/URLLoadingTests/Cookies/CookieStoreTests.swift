@@ -93,6 +93,28 @@ struct CookieStoreTests {
         #expect(store.cookies(for: try url("ftp://example.org/")).isEmpty)
     }
 
+    @Test(
+        "a removal reaches the file also where the store has not read the cookie yet",
+        arguments: ["expired", "removed", "expired over http"])
+    func removalOfUnread(_ way: String) async throws {
+        let folder = try TemporaryFolder()
+        defer { withExtendedLifetime(folder) {} }
+        let (one, two) = (CookieStore(directory: folder.url("s")), CookieStore(directory: folder.url("s")))
+        #expect(one.all.isEmpty)
+        let site = try url("https://example.org/")
+        let set = two.set([.setCookie: "sid=1; Max-Age=1000; Secure"], from: site)
+        await two.flush()
+        switch way {
+        case "expired": one.set([.setCookie: "sid=; Max-Age=0; Secure"], from: site)
+        case "removed": one.remove(try #require(set.first))
+        // Must not remove a secure cookie (RFC 6265bis §5.7, step 15).
+        default: one.set([.setCookie: "sid=; Max-Age=0"], from: try url("http://example.org/"))
+        }
+        await one.flush()
+        let third = CookieStore(directory: folder.url("s"))
+        #expect(third.all.count == (way == "expired over http" ? 1 : 0))
+    }
+
     @Test("two stores on one folder see each other's cookies")
     func sharing() async throws {
         let folder = try TemporaryFolder()

@@ -40,4 +40,19 @@ struct FTPProxyRows {
         let alone = ProxyEnvironment { ["all_proxy": "http://a.example:2"][$0] }
         #expect(try alone.chain(to: host, port: 21, scheme: "ftp").description == "http://a.example:2")
     }
+
+    @Test("a change to the proxies of the environment, such as a login for them, reaches ftp_proxy")
+    func changedEnvironment() throws {
+        let host = try Origin.Host("b.example")
+        func ftp(_ variables: [String: String]) throws -> String {
+            let environment = ProxyEnvironment { variables[$0] }.mapped { (chain) throws(LoadError) in
+                ProxyChain([try Proxy(.http, host: "first.example")] + (chain?.proxies ?? []))
+            }
+            return try environment.chain(to: host, port: 21, scheme: "ftp").proxies.map { "\($0.host)" }.joined(separator: " ")
+        }
+        #expect(try ftp(["ftp_proxy": "f.example:1", "all_proxy": "a.example:2"]) == "first.example f.example")
+        #expect(try ftp(["all_proxy": "a.example:2"]) == "first.example a.example")
+        #expect(try ftp(["https_proxy": "s.example:3"]) == "first.example")
+        #expect(throws: LoadError.self) { try ftp(["ftp_proxy": "gopher://f.example"]) }
+    }
 }

@@ -65,6 +65,8 @@ struct PacingRows {
             (200, ["RateLimit": "r=0;t=30"], nil), (429, ["RateLimit": "\"d\";r=0;t=9", "Retry-After": "4"], 9),
             (200, ["RateLimit-Remaining": "0", "RateLimit-Reset": "12"], 12),
             (200, ["RateLimit-Remaining": "3", "RateLimit-Reset": "12"], nil),
+            (200, ["RateLimit-Remaining": "0", "RateLimit-Reset": "-1"], nil),
+            (200, ["RateLimit-Remaining": "0", "RateLimit-Reset": "-9999999999"], nil),
         ] as [(Int, [String: String], Int64?)])
     func asked(_ status: Int, _ fields: [String: String], _ seconds: Int64?) throws {
         var headers = Headers()
@@ -152,6 +154,24 @@ struct PacingRows {
             _ = try await session.data(from: origin.url())
             await expectFailure(.rateLimited, .local, .preparing) { try await session.data(from: origin.url("/later")) }
             #expect(origin.requests.count == 3)
+            session.invalidateAndCancel()
+        }
+    }
+
+    @Test("no number that a server sends as a pause ends the process", arguments: ["-", ""], ["RateLimit-Reset", "t"])
+    func extremePauses(_ sign: String, _ name: String) async throws {
+        let number = sign + "999999999999999"
+        try await withHTTPTestServer { origin in
+            origin.route("/") { _ in
+                name == "t"
+                    ? .ok("x", headers: ["RateLimit": "a;r=0;t=\(number)"])
+                    : .ok("x", headers: ["RateLimit-Remaining": "0", FieldName(name): number])
+            }
+            let (session, _) = rig(RequestRate(perSecond: 1_000, maximumWait: .seconds(30)))
+            try await session.expect(origin.url(), "x")
+            if sign.isEmpty {
+                await expectFailure(.rateLimited, .local, .preparing) { try await session.data(from: origin.url()) }
+            }
             session.invalidateAndCancel()
         }
     }

@@ -131,6 +131,37 @@ struct TaskRows {
         }
     }
 
+    @Test("two tasks that iterate one sequence of events both come to its end")
+    func sharedEvents() async throws {
+        try await withHTTPTestServer { origin in
+            let gate = Watched(false)
+            origin.route("/") { _ in
+                try await gate.wait { $0 }
+                return .ok("x")
+            }
+            let session = Session()
+            let task = session.dataTask(from: origin.url())
+            let events = task.events
+            let readers = (0..<3).map { number in
+                Task {
+                    var count = 0
+                    for await _ in events {
+                        count += 1
+                        if number == 0 { break }
+                    }
+                    return count
+                }
+            }
+            task.resume()
+            try await origin.wait { $0.open == 1 }
+            gate.change { $0 = true }
+            var count = 0
+            for reader in readers { count += await reader.value }
+            #expect(count > 3)
+            await expectEmpty(session)
+        }
+    }
+
     @Test("received bytes belong to their reader (checklist 43)")
     func notRetained() async throws {
         try await withHTTPTestServer { origin in

@@ -69,6 +69,43 @@ struct WebSocketHTTP2Tests {
         }
     }
 
+    /// RFC 7692 §7.1.1: the window of a compressor consists of what was sent.
+    @Test("the message after a cancelled one that was compressed and not begun can be read")
+    func cancelledBeforeItsBeginning() async throws {
+        try await withTunnels { server, session in
+            let (gate, received) = (Watched(false), Watched<[WebSocketMessage]>([]))
+            var listener = WebSocketTestServer { socket in
+                try await gate.wait { $0 }
+                while let message = try await socket.receive() { received.change { $0.append(message) } }
+            }
+            listener.compresses = true
+            server.webSocket("/", listener)
+            var options = WebSocketOptions()
+            options.compression = .deflate(minimumSize: 10)
+            let socket = session.webSocketTask(Request(url: server.url("/")), options: options).resumed()
+            #expect(try await socket.opened.isCompressed)
+            let text = String((0..<200).map { _ in Character(Unicode.Scalar(UInt8.random(in: 97..<123))) })
+            try await socket.send(.text("0" + text))
+            // Until a ping finds no room: the peer does not read.
+            var sent: Int64 = -1
+            for _ in 0..<20_000 where socket.snapshot.sent > sent {
+                sent = socket.snapshot.sent
+                _ = try? await socket.ping(timeout: .nanoseconds(1))
+            }
+            let other = String(text.reversed())
+            let cancelled = Task { try await socket.send(.text("1" + other)) }
+            try await Task.sleep(for: .milliseconds(20))
+            cancelled.cancel()
+            await #expect { try await cancelled.value } throws: { ($0 as? LoadError)?.reason == .cancelled }
+            gate.change { $0 = true }
+            try await socket.send(.text("2" + other))
+            try await received.wait { $0.count == 2 }
+            #expect(received.value == [.text("0" + text), .text("2" + other)])
+            await socket.close()
+            await expectEmpty(session)
+        }
+    }
+
     @Test("many WebSockets share a connection") func manyShareAConnection() async throws {
         try await withTunnels { server, session in
             server.webSocket("/", .echo)

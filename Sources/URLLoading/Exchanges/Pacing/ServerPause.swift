@@ -32,7 +32,7 @@ enum ServerPause {
     /// `RateLimit-Remaining: 0` with `RateLimit-Reset: 30`, of earlier drafts.
     private static func separate(_ headers: Headers) -> Int64? {
         guard headers["RateLimit-Remaining"].flatMap(StructuredField.integer) == 0 else { return nil }
-        return headers["RateLimit-Reset"].flatMap(StructuredField.integer)
+        return headers["RateLimit-Reset"].flatMap(StructuredField.integer).flatMap { $0 < 0 ? nil : $0 }
     }
 }
 

@@ -57,19 +57,20 @@ final class EventQueue: Sendable {
     fileprivate struct State: Sendable {
         var events: [LoadEvent] = []
         var hasEnded = false
-        var reader: PollSlot?
+        /// The waiting calls: a sequence may be iterated by several tasks, each of which gets some of the events.
+        var readers: [PollSlot] = []
     }
     private let state = Lock(State())
     private static let most = 256
 
     func append(_ event: LoadEvent) {
-        let reader = state.withLock { state in
+        let readers = state.withLock { state in
             state.add(event, most: Self.most)
-            return state.reader
+            return state.readers
         }
         // The completion event follows the metrics at once, and one wake-up delivers both.
         if case .metrics = event { return }
-        reader?.wake()
+        for reader in readers { reader.wake() }
     }
 
     func next() async -> LoadEvent? {
@@ -80,7 +81,8 @@ final class EventQueue: Sendable {
             while true {
                 let ready = state.withLock { state in
                     let ready = Task.isCancelled ? State.Ready(event: nil) : state.take()
-                    state.reader = ready == nil ? slot : nil
+                    state.readers.removeAll { $0 === slot }
+                    if ready == nil { state.readers.append(slot) }
                     return ready
                 }
                 if let ready { return ready.event }

@@ -18,6 +18,8 @@ extension WebSocketDriver {
             do throws(LoadError) { try await push(call) { self.pump(&sending) } } catch {
                 // Another message cannot follow a partial one.
                 if sending.isBegun, !sending.isWritten { abandon() }
+                // What follows must not refer to bytes that the peer never received (RFC 7692 §7.1.1).
+                if sending.isCompressed, !sending.isBegun { deflater = nil }
                 throw error
             }
         }
@@ -59,7 +61,11 @@ extension WebSocketDriver {
             if let outcome = state.withLock({ $0.outcome }) { throw ended(outcome) }
             let pumped = pump()
             if case .done = pumped { return }
-            if case .failed(let error) = pumped { throw state.withLock { $0.outcome }.map { ended($0) } ?? error }
+            if case .failed(let error) = pumped {
+                // The close frame of a stop may have come between two pieces, and nothing may follow it.
+                if stopReason != nil { settle() }
+                throw state.withLock { $0.outcome }.map { ended($0) } ?? error
+            }
             if !isAttached {
                 call.token.attach(slot)
                 clock.schedule(slot, at: call.deadline)

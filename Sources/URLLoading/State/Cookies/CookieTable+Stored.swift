@@ -41,13 +41,17 @@ extension TableState<CookieTable> {
         for removed in change.removed where removed.expires != nil { pending?.set(nil, for: removed.key) }
         // A persistent cookie that becomes a session cookie leaves the file.
         if let new = change.stored { pending?.set(new.expires == nil ? nil : new, for: new.key) }
+        // Another process may have stored what this one has not read yet. Only a secure response may remove a secure
+        // cookie, and without the cookie it is not known whether that is one.
+        if isSecure, cookie.isExpired(now) { pending?.set(nil, for: cookie.key) }
         return change.stored
     }
 
     /// Returns whether there was such a cookie.
     mutating func remove(_ cookie: Cookie) -> Bool {
-        guard let removed = table.remove(cookie) else { return false }
-        pending?.set(nil, for: removed.key)
+        // Also without one in memory: another process may have stored it, and this one has not read it yet.
+        pending?.set(nil, for: cookie.key)
+        guard table.remove(cookie) != nil else { return false }
         hasObservableChange = true
         return true
     }

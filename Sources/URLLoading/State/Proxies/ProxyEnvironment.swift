@@ -68,7 +68,9 @@ struct ProxyEnvironment: Sendable {
         }
         var environment = self
         environment.schemes = ProxySchemes(
-            http: changed(schemes.http), https: changed(schemes.https), others: changed(schemes.others))
+            http: changed(schemes.http), https: changed(schemes.https), others: changed(schemes.others),
+            // Without a proxy of its own, ftp has that of `others`.
+            ftp: schemes.ftp.flatMap(changed))
         return environment
     }
 
