@@ -8,14 +8,11 @@ package struct MultipartFormPart: Sendable, Hashable {
     package var fileName: String?
     /// The media type. Without one, servers assume text/plain (RFC 7578 §4.4).
     package var contentType: String?
-    /// The length of the content in bytes, 0 or more; `nil` if unknown.
-    package var length: Int64?
 
-    package init(name: String, fileName: String? = nil, contentType: String? = nil, length: Int64? = nil) {
+    package init(name: String, fileName: String? = nil, contentType: String? = nil) {
         self.name = name
         self.fileName = fileName
         self.contentType = contentType
-        self.length = length
     }
 }
 
@@ -54,33 +51,6 @@ package struct MultipartWriter: Sendable {
         output += delimiter
         output += "--\r\n".utf8
         isFirst = false
-    }
-
-    /// Returns the length of the whole body with these parts; `nil` if the length of one of them is unknown. Throws the
-    /// errors of ``begin(_:into:)``, and `malformedContentLength` for a negative length or 2^63 bytes.
-    package static func length(of parts: [MultipartFormPart], boundary: MultipartBoundary) throws(WireViolation)
-        -> Int64?
-    {
-        var writer = MultipartWriter(boundary: boundary)
-        var framing: [UInt8] = []
-        var content: Int64? = 0
-        for part in parts {
-            try writer.begin(part, into: &framing)
-            guard let length = part.length else {
-                content = nil
-                continue
-            }
-            guard length >= 0 else { throw .local(.malformedContentLength, "RFC 9110 8.6") }
-            content = try content.map { (sum) throws(WireViolation) in try add(sum, length) }
-        }
-        writer.end(into: &framing)
-        return try content.map { (sum) throws(WireViolation) in try add(sum, Int64(framing.count)) }
-    }
-
-    private static func add(_ left: Int64, _ right: Int64) throws(WireViolation) -> Int64 {
-        let (sum, overflows) = left.addingReportingOverflow(right)
-        guard !overflows else { throw .local(.malformedContentLength, "RFC 9110 8.6") }
-        return sum
     }
 
     private var delimiter: [UInt8] { Array((isFirst ? "--" : "\r\n--").utf8) + boundary.bytes }

@@ -18,9 +18,8 @@ import Testing
         #expect(writer.contentType == "multipart/form-data; boundary=AaB03x")
         var output: [UInt8] = []
         let parts = [
-            MultipartFormPart(name: "submit-name", length: 5),
-            MultipartFormPart(
-                name: "files", fileName: "file1.txt", contentType: "text/plain; charset=utf-8", length: 2),
+            MultipartFormPart(name: "submit-name"),
+            MultipartFormPart(name: "files", fileName: "file1.txt", contentType: "text/plain; charset=utf-8"),
         ]
         for (part, content) in zip(parts, ["Larry", "\r\n"]) {
             try writer.begin(part, into: &output)
@@ -35,24 +34,7 @@ import Testing
                     "Content-Type: text/plain; charset=utf-8", "", "",
                     "", "--AaB03x--", "",
                 ].joined(separator: "\r\n"))
-        #expect(try MultipartWriter.length(of: parts, boundary: writer.boundary) == Int64(output.count))
         #expect(try readAllSplits(output, boundary: "AaB03x").contents == ["Larry", "\r\n"])
-    }
-
-    @Test("The length of a form is known unless that of a part is unknown") func lengths() throws {
-        let boundary = try MultipartBoundary("b")
-        #expect(try MultipartWriter.length(of: [], boundary: boundary) == 7)
-        #expect(
-            try MultipartWriter.length(of: [.init(name: "a", length: 1), .init(name: "b")], boundary: boundary) == nil)
-        for bad in [[-1], [.max], [.max, .max], [.min, 5], [.max - 50, 50]] as [[Int64]] {
-            let parts = bad.map { MultipartFormPart(name: "a", length: $0) }
-            #expect(
-                violation { _ = try MultipartWriter.length(of: parts, boundary: boundary) } == .malformedContentLength,
-                "\(bad)")
-        }
-        #expect(
-            violation { _ = try MultipartWriter.length(of: [.init(name: "\0", length: 1)], boundary: boundary) }
-                == .malformedFieldValue)
     }
 
     @Test("Names and file names are escaped") func escaping() throws {
