@@ -24,10 +24,10 @@ extension HTTP1Codec {
         let host = try HTTP1FieldCheck.host(headers, else: host)
         let written = try HTTP1FieldCheck.framing(
             framing, headers, unlessSet: method.anticipatesContent ? 0 : nil)
-        let options = try HTTP1FieldCheck.connection(headers, Headers())
+        let options = try HTTP1FieldCheck.connection(headers)
 
         HTTP1Writer.requestLine(method, target, host, isOld: sendsOldVersion, &buffer)
-        HTTP1Writer.fields(headers, Headers(), &buffer)
+        HTTP1Writer.fields(headers, &buffer)
         HTTP1Writer.framing(written, &buffer)
         // RFC 9110 §10.1.4: TE speaks to the next hop alone, and has to be named as an option of the connection.
         if headers.contains(.te), !options.te { HTTP1Writer.connectionTE(&buffer) }
@@ -39,27 +39,18 @@ extension HTTP1Codec {
     }
 
     /// Appends the head of a response to `buffer`; an interim one may be followed by others.
-    ///
-    /// - Parameters:
-    ///   - reason: the reason phrase; `nil` for the registered one.
-    ///   - framing: for HEAD and 304 that of the GET response: the fields are written, no body follows.
+    /// - Parameter framing: for HEAD and 304 that of the GET response: the fields are written, no body follows.
     package mutating func sendResponse(
-        status: Status, reason: String? = nil, headers: Headers, defaults: Headers = Headers(),
-        framing: HTTP1BodyFraming = .none, into buffer: inout [UInt8]
+        status: Status, headers: Headers, framing: HTTP1BodyFraming = .none, into buffer: inout [UInt8]
     ) throws(WireViolation) {
         guard role == .server, sending == .idle else { throw Self.illegalState }
-        let reason = reason ?? status.reasonPhrase
-        guard !reason.utf8.contains(where: \.isForbiddenInValue) else {
-            throw .local(.malformedStatusLine, "RFC 9112 4")
-        }
         try HTTP1FieldCheck.fields(headers)
-        try HTTP1FieldCheck.fields(defaults)
         if framing == .chunked, exchange.peerVersion < .http11 { throw .local(.illegalState, "RFC 9112 6.1") }
         let written = try responseFraming(status, framing, headers)
-        let options = try HTTP1FieldCheck.connection(headers, defaults)
+        let options = try HTTP1FieldCheck.connection(headers)
 
-        HTTP1Writer.statusLine(status, reason, &buffer)
-        HTTP1Writer.fields(headers, defaults, &buffer)
+        HTTP1Writer.statusLine(status, &buffer)
+        HTTP1Writer.fields(headers, &buffer)
         HTTP1Writer.framing(written, &buffer)
         if framing == .untilClose, !options.close { HTTP1Writer.connectionClose(&buffer) }
         HTTP1Writer.endOfSection(&buffer)

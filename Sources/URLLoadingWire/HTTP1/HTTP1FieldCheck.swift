@@ -66,8 +66,8 @@ enum HTTP1FieldCheck {
 
     /// Returns the connection options. Refuses a field that frames the message, which the next hop would remove (RFC
     /// 9110 §7.6.1).
-    static func connection(_ headers: Headers, _ defaults: Headers) throws(WireViolation) -> HTTP1ConnectionOptions {
-        let options = HTTP1ConnectionOptions(headers.contains(.connection) ? headers : defaults)
+    static func connection(_ headers: Headers) throws(WireViolation) -> HTTP1ConnectionOptions {
+        let options = HTTP1ConnectionOptions(headers)
         guard !options.namesFraming else { throw .local(.forbiddenField, "RFC 9110 7.6.1") }
         return options
     }

@@ -19,13 +19,13 @@ package final class HTTP1PreparedFields: Sendable {
         }
         do throws(WireViolation) {
             try HTTP1FieldCheck.fields(headers)
-            closesConnection = try HTTP1FieldCheck.connection(headers, Headers()).close
+            closesConnection = try HTTP1FieldCheck.connection(headers).close
         } catch {
             return nil
         }
         self.headers = headers
         var bytes: [UInt8] = []
-        HTTP1Writer.fields(headers, Headers(), &bytes)
+        HTTP1Writer.fields(headers, &bytes)
         self.bytes = bytes
     }
 }

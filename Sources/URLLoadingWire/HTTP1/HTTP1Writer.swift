@@ -14,26 +14,18 @@ enum HTTP1Writer {
         append("\r\n", &buffer)
     }
 
-    static func statusLine(_ status: Status, _ reason: String, _ buffer: inout [UInt8]) {
+    static func statusLine(_ status: Status, _ buffer: inout [UInt8]) {
         append("HTTP/1.1 ", &buffer)
         decimal(Int64(status.code), &buffer)
         buffer.append(0x20)
-        buffer += reason.utf8
+        buffer += status.reasonPhrase.utf8
         append("\r\n", &buffer)
     }
 
     /// Writes all fields except Host and the framing fields, which are written separately.
-    static func fields(_ headers: Headers, _ defaults: Headers, _ buffer: inout [UInt8]) {
+    static func fields(_ headers: Headers, _ buffer: inout [UInt8]) {
         headers.forEachRaw { name, value in
             if !isWrittenByCodec(name) { field(name, value, &buffer) }
-        }
-        guard !defaults.isEmpty else { return }
-        for index in defaults.entries.indices {
-            defaults.withField(at: index) { name, value in
-                if !isWrittenByCodec(name), !headers.containsName(name, defaults.entries[index].digest) {
-                    field(name, value, &buffer)
-                }
-            }
         }
     }
 
@@ -97,17 +89,6 @@ enum HTTP1Writer {
         while divisor > 0 {
             buffer.append(0x30 + UInt8(truncatingIfNeeded: number / divisor % 10))
             divisor /= 10
-        }
-    }
-}
-
-extension Headers {
-    /// Returns whether there is a field of that name, given as bytes.
-    func containsName(_ name: UnsafeRawBufferPointer, _ digest: UInt32) -> Bool {
-        bytes.withUnsafeBytes { bytes in
-            entries.contains { entry in
-                entry.digest == digest && bytes.name(of: entry).elementsEqual(name) { $0.lowered == $1.lowered }
-            }
         }
     }
 }
