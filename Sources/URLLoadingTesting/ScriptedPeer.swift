@@ -51,6 +51,7 @@ public final class ScriptedPeer: Sendable {
         fileprivate var scripts: [[Step]]
         fileprivate var transports: [ScriptedTransport] = []
         var watchers: [PollSlot] = []
+        var shown: String { "\(transports.count) connections made" }
 
         fileprivate init(_ scripts: [[Step]]) { self.scripts = scripts }
     }
@@ -83,8 +84,6 @@ public final class ScriptedPeer: Sendable {
     ) async throws {
         try await wait(WaitLimit(limit, "\(count) connections of the peer", file, line)) {
             $0.transports.count >= count ? () : nil
-        } seen: {
-            "\($0.transports.count) connections made"
         }
     }
 

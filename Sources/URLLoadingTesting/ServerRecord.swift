@@ -55,8 +55,6 @@ struct MostRecent<Element: Sendable>: Sendable {
 protocol RecordingState: ServerState {
     associatedtype Connection: Sendable
     var record: ServerRecord<Connection> { get set }
-    /// The state as shown by a wait that timed out.
-    var shown: String { get }
 }
 
 extension RecordingState {
@@ -74,10 +72,7 @@ extension WatchedServer where State: RecordingState {
     nonisolated(nonsending) func wait(
         _ limit: WaitLimit, until condition: @Sendable (TestServerCounts) -> Bool
     ) async throws {
-        try await wait(limit) {
-            condition($0.record.counts) ? () : nil
-        } seen: {
-            $0.shown
-        }
+        // Labelled: an unlabelled closure could also be the condition of this function.
+        try await wait(limit, for: { condition($0.record.counts) ? () : nil })
     }
 }

@@ -9,6 +9,8 @@ import URLLoadingIO
 protocol ServerState: Sendable {
     /// Slots woken by every change.
     var watchers: [PollSlot] { get set }
+    /// The state as shown by a wait that timed out.
+    var shown: String { get }
 }
 
 /// The connections of a server, numbered from 1 in order of acceptance.
@@ -54,10 +56,9 @@ extension WatchedServer {
     }
 
     /// Waits until `find` finds a value in the state, and returns it.
-    /// - Parameter seen: describes the state for a wait that times out.
     /// - Throws: ``WaitTimedOut``; `CancellationError` if the calling task is cancelled first.
     nonisolated(nonsending) func wait<R: Sendable>(
-        _ limit: WaitLimit, for find: @Sendable (State) -> R?, seen: @Sendable (State) -> String
+        _ limit: WaitLimit, for find: @Sendable (State) -> R?
     ) async throws -> R {
         try await limit.watch { slot, adds in
             withState { state in
@@ -66,7 +67,7 @@ extension WatchedServer {
         } find: {
             withState { find($0) }
         } seen: {
-            withState { seen($0) }
+            withState { $0.shown }
         }
     }
 }

@@ -64,7 +64,7 @@ public final class FTPTestServer: Sendable {
         }
 
         /// The state as shown by a wait that timed out: verbs only, because arguments may be passwords.
-        fileprivate var shown: String {
+        var shown: String {
             "\(counts); commands: \(commands.map { $0.prefix { $0 != " " } }.shown())"
         }
     }
@@ -152,11 +152,7 @@ public final class FTPTestServer: Sendable {
         file: StaticString = #fileID, line: UInt = #line,
         until isSo: @Sendable (Counts) -> Bool
     ) async throws {
-        try await wait(WaitLimit(limit, "the counts of the ftp server", file, line)) {
-            isSo($0.counts) ? () : nil
-        } seen: {
-            $0.shown
-        }
+        try await wait(WaitLimit(limit, "the counts of the ftp server", file, line)) { isSo($0.counts) ? () : nil }
     }
 
     // MARK: Lifetime

@@ -72,8 +72,6 @@ extension HTTP2TestServer {
             let found = state.frames.all.lazy
                 .filter { $0.frame.kind == kind && connection ?? $0.connection == $0.connection }.prefix(count)
             return found.count == count ? found.last : nil
-        } seen: {
-            $0.shown
         }
     }
 

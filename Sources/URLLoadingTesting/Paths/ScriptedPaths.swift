@@ -56,6 +56,7 @@ package final class ScriptedPaths: PathSource {
         fileprivate var meanwhile: (@Sendable (ScriptedPaths) -> Void)?
         fileprivate var local: SocketAddress?
         var watchers: [PollSlot] = []
+        var shown: String { "\(counts)" }
 
         fileprivate init(_ tables: Tables) { self.tables = tables }
     }
@@ -75,8 +76,6 @@ package final class ScriptedPaths: PathSource {
     ) async throws {
         try await wait(WaitLimit(WaitTimedOut.usualLimit, "the counts of the simulated kernel", file, line)) {
             condition($0.counts) ? () : nil
-        } seen: {
-            "\($0.counts)"
         }
     }
 

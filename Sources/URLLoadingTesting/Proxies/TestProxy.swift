@@ -36,7 +36,7 @@ public final class TestProxy: Sendable {
         var watchers: [PollSlot] = []
 
         /// The state as shown by a wait that timed out, without the credentials in the requests.
-        fileprivate var shown: String {
+        var shown: String {
             "\(connections.open.count) of \(connections.accepted) connections open; "
                 + "requests: \(requests.map { "\($0.method) \($0.target)" }.shown())"
         }
@@ -89,11 +89,7 @@ public final class TestProxy: Sendable {
         timeout limit: Duration = WaitTimedOut.usualLimit,
         file: StaticString = #fileID, line: UInt = #line
     ) async throws {
-        try await wait(WaitLimit(limit, "a stalled connection of the proxy", file, line)) {
-            $0.stalled > 0 ? () : nil
-        } seen: {
-            $0.shown
-        }
+        try await wait(WaitLimit(limit, "a stalled connection of the proxy", file, line)) { $0.stalled > 0 ? () : nil }
     }
 
     /// Waits until no connection is open.
@@ -105,8 +101,6 @@ public final class TestProxy: Sendable {
     ) async throws {
         try await wait(WaitLimit(limit, "a proxy without connections", file, line)) {
             $0.connections.open.isEmpty ? () : nil
-        } seen: {
-            $0.shown
         }
     }
 

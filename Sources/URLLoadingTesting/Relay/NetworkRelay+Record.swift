@@ -124,11 +124,7 @@ extension NetworkRelay {
         file: StaticString = #fileID, line: UInt = #line,
         until condition: @Sendable (Counts) -> Bool
     ) async throws {
-        try await wait(WaitLimit(limit, "the counts of the relay", file, line)) {
-            condition($0.counts) ? () : nil
-        } seen: {
-            $0.shown
-        }
+        try await wait(WaitLimit(limit, "the counts of the relay", file, line)) { condition($0.counts) ? () : nil }
     }
 }
 
@@ -153,8 +149,7 @@ extension NetworkRelay {
         }
         var connections: [ConnectionRecord] { records.values.sorted { $0.number < $1.number } }
         var openConnections: [RelayConnection] { Array(served.open.values) }
-        /// The state as shown by a wait that timed out.
-        fileprivate var shown: String { "\(counts); \(connections.shown(last: 4))" }
+        var shown: String { "\(counts); \(connections.shown(last: 4))" }
 
         mutating func open(_ make: (Int, NetworkConditions) -> RelayConnection) -> RelayConnection? {
             let connection = served.open { make($0, conditions) }
