@@ -39,35 +39,17 @@ final class TransactionRecord: @unchecked Sendable {
         mark(.fetchStart)
     }
 
-    /// Creates the record of a transaction without a connection.
-    init(_ request: Request, _ fetchType: LoadMetrics.Transaction.FetchType) {
-        self.request = request
-        self.fetchType = fetchType
-        fields = nil
-        framing = .none
-        mark(.fetchStart)
-    }
-
-    /// Creates the record of an FTP transaction, which has no header fields.
-    init(ftp request: Request) {
-        self.request = request
-        fetchType = .network
-        fields = nil
-        framing = .none
-        isFTP = true
+    /// Creates the record of a transaction without a connection, of one of FTP, which has no header fields, or of a
+    /// stream, whose protocol is unknown.
+    init(
+        _ request: Request, _ fetchType: LoadMetrics.Transaction.FetchType = .network, isFTP: Bool = false,
+        isStream: Bool = false
+    ) {
+        (self.request, self.fetchType, self.isFTP, self.isStream) = (request, fetchType, isFTP, isStream)
+        (fields, framing) = (nil, .none)
         mark(.fetchStart)
     }
     private var isFTP = false
-
-    /// Creates the record of a stream, whose protocol is unknown.
-    init(stream request: Request) {
-        self.request = request
-        fetchType = .network
-        fields = nil
-        framing = .none
-        isStream = true
-        mark(.fetchStart)
-    }
     private var isStream = false
 
     func connected(_ transport: any Transport, throughProxy: Bool) {

@@ -33,7 +33,7 @@ struct FTPHandler: DirectHandler {
                 let transfer: FTPTransfer
                 let attempt = FTPAttempt(
                     plan: plan, request: hop.request, login: login, isFresh: isFresh,
-                    record: load.events.map { _ in TransactionRecord(ftp: hop.request) })
+                    record: load.events.map { _ in TransactionRecord(hop.request, isFTP: true) })
                 do throws(LoadError) {
                     transfer = try await lease(attempt, for: load)
                 } catch {

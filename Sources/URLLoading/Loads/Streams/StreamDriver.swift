@@ -49,7 +49,7 @@ final class StreamDriver: ConnectionClient, StopListener, @unchecked Sendable {
         self.origin = origin
         url = origin.flatMap { URL(string: "tcp://\($0.host):\($0.port)") }
         wantsSecurity = isSecure
-        record = url.map { TransactionRecord(stream: Request(url: $0)) }
+        record = url.map { TransactionRecord(Request(url: $0), isStream: true) }
         state = Lock(StreamState(adopting: connection?.transport, isSecure: isSecure))
         buffer = StreamBuffer(connection?.received)
         let configuration = core.configuration
