@@ -222,8 +222,6 @@ ssize_t csys_receive_descriptors(int descriptor, void *bytes, size_t count, int 
 int csys_send_datagram(const struct sockaddr *address, socklen_t length, const char *text);
 /// Makes a descriptor from another process non-blocking and not inherited. Returns 0 or -errno.
 int csys_adopt(int descriptor);
-/// Opens a path as a reference, without access to its content (O_PATH). Returns a descriptor, or -errno.
-int csys_path_open(const char *path);
 /// Closes all descriptors from `first` on.
 void csys_close_from(int first);
 
@@ -243,8 +241,6 @@ typedef struct {
 int csys_program_start(const csys_program *program);
 /// Waits for the end of a child. Returns its exit code, 128 and the signal that ended it, or -errno.
 int csys_program_wait(int process);
-/// Returns whether a process exists and may be signalled by this one.
-_Bool csys_process_exists(int process);
 
 /// Nanoseconds since the start of the system, including the time of its sleep.
 int64_t csys_boot_time(void);

@@ -93,8 +93,6 @@ int csys_adopt(int descriptor) {
     return result(fcntl(descriptor, F_SETFD, FD_CLOEXEC));
 }
 
-int csys_path_open(const char *path) { return result(open(path, O_PATH | O_CLOEXEC)); }
-
 void csys_close_from(int first) { closefrom(first); }
 
 static int add_files(posix_spawn_file_actions_t *actions, const csys_program *program, const int *moved) {
@@ -149,8 +147,6 @@ int csys_program_wait(int process) {
     if (ended < 0) return -errno;
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
-
-_Bool csys_process_exists(int process) { return process > 0 && kill(process, 0) == 0; }
 
 static int64_t nanoseconds(clockid_t clock) {
     struct timespec t;

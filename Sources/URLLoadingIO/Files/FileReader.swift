@@ -25,9 +25,6 @@ package final class FileReader: Sendable {
 
     deinit { _ = csys_close(descriptor) }
 
-    /// The size at the time of the call.
-    package var currentSize: Int64 { csys_file_size(descriptor) }
-
     /// Whether the file has been removed from its folder.
     package var isRemoved: Bool {
         var info = stat()

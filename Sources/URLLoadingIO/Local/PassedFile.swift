@@ -11,20 +11,6 @@ package final class PassedFile: Sendable {
 
     package init(_ descriptor: Int32) { self.descriptor = descriptor }
 
-    /// Opens a file or a folder as a reference, without access to its content (O_PATH).
-    package init(naming path: String) throws(IOFailure) {
-        let opened = csys_path_open(path)
-        guard opened >= 0 else { throw IOFailure(.system(-opened), .open) }
-        descriptor = opened
-    }
-
-    /// Opens a file for reading, without waiting for the other end if it is a pipe.
-    package init(reading path: String) throws(IOFailure) {
-        let opened = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
-        guard opened >= 0 else { throw IOFailure(.system(errno), .open) }
-        descriptor = opened
-    }
-
     deinit { if !isReleased.load(ordering: .acquiring) { _ = csys_close(descriptor) } }
 
     /// Returns the descriptor, which the caller then owns.

@@ -33,9 +33,6 @@ package enum ProgramEnvironment {
 
     /// Waits for the end of a child; returns its exit code, or 128 plus the signal that ended it. Blocks.
     package static func wait(for process: Int32) -> Int32 { csys_program_wait(process) }
-
-    /// Returns whether a process exists and may be signalled by this one.
-    package static func exists(_ process: Int32) -> Bool { csys_process_exists(process) }
 }
 
 package enum FileKind {
