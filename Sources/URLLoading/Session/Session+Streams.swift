@@ -2,8 +2,7 @@
 
 // Streams of a session.
 
-package import URLLoadingIO
-package import URLLoadingWire
+import URLLoadingWire
 
 extension Session {
     /// Creates a stream that connects when it is resumed. Synchronous; may be called from any thread.
@@ -49,21 +48,5 @@ extension Origin.Host {
         }
         guard let host = try? Origin.Host(text) else { return nil }
         self = host
-    }
-}
-
-extension StreamTask {
-    /// Creates a stream over an existing connection, suspended until ``resume()``.
-    /// - Parameters:
-    ///   - transport: the connection. The stream owns it from now on, and closes it.
-    ///   - received: bytes that were received and not consumed by the previous user; they are read first.
-    ///   - isSecure: true for a TLS connection.
-    ///   - origin: the peer; a certificate must name its host.
-    ///   - session: the session. If it was invalidated, the transport is closed.
-    package convenience init(
-        adopting transport: any Transport, buffered received: Chunk?, isSecure: Bool, origin: Origin, session: Session
-    ) {
-        let connection = SurrenderedConnection(transport: transport, received: received, origin: origin)
-        self.init(StreamDriver(session.core, origin, isSecure: isSecure, adopting: connection), session)
     }
 }

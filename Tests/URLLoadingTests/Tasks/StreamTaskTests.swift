@@ -231,8 +231,9 @@ struct StreamTaskTests {
         let peer = try await rig.accept()
         let received = [UInt8]("already ".utf8).withUnsafeBytes { Chunk(copying: $0) }
         let origin = try Origin(scheme: "http", host: Origin.Host(StreamRig.host))
+        let connection = SurrenderedConnection(transport: socket, received: received, origin: origin)
         let task = StreamTask(
-            adopting: socket, buffered: received, isSecure: false, origin: origin, session: rig.session)
+            StreamDriver(rig.session.core, origin, isSecure: false, adopting: connection), rig.session)
         task.resume()
         try await peer.send("here")
         try await expect({ try await task.text(atLeast: 3, atMost: 3) }, "alr")
