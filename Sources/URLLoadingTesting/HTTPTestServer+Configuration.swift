@@ -147,15 +147,3 @@ extension TLSServerContext.Configuration {
         securityLevel = tls.allowsWeakKeys || tls.minimumVersion < .tls12 ? 0 : 2
     }
 }
-
-extension TLSVersion {
-    fileprivate init(_ version: URLLoading.Configuration.TLS.Version) {
-        self =
-            switch version {
-            case .tls10: .tls10
-            case .tls11: .tls11
-            case .tls12: .tls12
-            case .tls13: .tls13
-            }
-    }
-}

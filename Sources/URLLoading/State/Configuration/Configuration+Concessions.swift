@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import URLLoadingIO
+package import URLLoadingIO
 import URLLoadingWire
 
 extension Configuration.TLS {
@@ -94,7 +94,7 @@ extension Set<Configuration.TLS.UnsafeConcessions.Kind> {
 }
 
 extension TLSVersion {
-    init(_ version: Configuration.TLS.Version) {
+    package init(_ version: Configuration.TLS.Version) {
         self =
             switch version {
             case .tls10: .tls10
