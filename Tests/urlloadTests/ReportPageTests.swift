@@ -54,7 +54,7 @@ struct ReportPageTests {
     func escaping() {
         var details = RequestDetails()
         details.cache = "<i>\"&'"
-        details.body = BodyPreview("</pre><script>\u{1}\r\n\t</script>".utf8, total: 26, type: nil)
+        details.body = BodyPreview("</pre><script>\u{1}\r\n\t</script>".utf8, total: 26)
         let page = page([row("https://a.test/\"><img onerror=x>")], details)
         #expect(unbalanced(page).isEmpty, "\(unbalanced(page))")
         #expect(
@@ -65,21 +65,21 @@ struct ReportPageTests {
 
     @Test("a body is shown by its beginning, as text, and otherwise counted")
     func previews() {
-        let long = BodyPreview(Array(repeating: UInt8(ascii: "x"), count: 5000), total: 5000, type: nil)
+        let long = BodyPreview(Array(repeating: UInt8(ascii: "x"), count: 5000), total: 5000)
         #expect(long.isCut && long.text?.count == BodyPreview.most)
-        #expect(BodyPreview([0, 1, 2], total: 3, type: nil).text == nil)
-        #expect(BodyPreview([0xFF, 0xFE], total: 2, type: nil).text == nil)
+        #expect(BodyPreview([0, 1, 2], total: 3).text == nil)
+        #expect(BodyPreview([0xFF, 0xFE], total: 2).text == nil)
         // The character that the limit cuts is left out.
         for offset in 0..<4 {
             let text = String(repeating: "a", count: BodyPreview.most - offset) + "🙂🙂"
-            let cut = BodyPreview(text.utf8, total: Int64(text.utf8.count), type: nil)
+            let cut = BodyPreview(text.utf8, total: Int64(text.utf8.count))
             #expect(cut.text?.drop { $0 == "a" } == "", "\(offset)")
         }
         var streamed = BodyPreview()
         for piece in [Array("one ".utf8), Array("two".utf8)] { piece.withUnsafeBytes { streamed.add($0) } }
         #expect(streamed.text == "one two" && streamed.total == 7 && !streamed.isCut)
         var details = RequestDetails()
-        details.body = BodyPreview([0, 1, 2], total: 3, type: nil)
+        details.body = BodyPreview([0, 1, 2], total: 3)
         #expect(page([row()], details).contains("<h3>Body, 3 bytes</h3>\n<p>The body is not text.</p>"))
     }
 

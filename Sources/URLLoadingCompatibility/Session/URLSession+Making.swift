@@ -94,8 +94,6 @@ extension URLSession {
     final func replace(_ identifier: Int, with task: URLSessionTask) {
         members.withLock { if $0.tasks[identifier] != nil { $0.tasks[identifier] = task } }
     }
-
-    final var requestCachePolicy: URLRequest.CachePolicy { settings.requestCachePolicy }
 }
 
 extension LoadError {

@@ -29,7 +29,6 @@ package final class DatabaseStatement {
         package init(stringLiteral value: String) { self = .text(value) }
         package init(integerLiteral value: Int64) { self = .integer(value) }
         package init(nilLiteral: ()) { self = .null }
-        package init(_ value: Int64?) { self = value.map { .integer($0) } ?? .null }
         package init(_ value: String?) { self = value.map { .text($0) } ?? .null }
         package init(_ value: Bool) { self = .integer(value ? 1 : 0) }
     }

@@ -19,7 +19,6 @@ package struct ContentDecoder: ~Copyable {
     private let limits: ContentDecodingLimits
     /// Bytes consumed so far.
     package private(set) var consumedTotal: Int64 = 0
-    package var producedTotal: Int64 { producedByLayer.last ?? 0 }
     private var producedByLayer: [Int64]
 
     /// Creates a decoder for the value of Content-Encoding; `nil` if there is no coding to remove: none, `identity`, or

@@ -48,9 +48,6 @@ package struct ContentDisposition: Sendable, Hashable {
         self.name = name
     }
 
-    /// Whether the content is to be saved rather than shown: true for every type except `inline` and `form-data`.
-    package var isAttachment: Bool { type != "inline" && type != "form-data" }
-
     private static func type(_ text: String) -> String {
         let token = text.utf8.drop { $0 == UInt8(ascii: "\"") }.prefix { ByteSet.token.contains($0) }
         return token.isEmpty ? "attachment" : String(decoding: token, as: UTF8.self).lowercasedASCII

@@ -37,9 +37,6 @@ package struct Target: Sendable, Hashable, CustomStringConvertible {
         hostField = Array(origin.authority.utf8)
     }
 
-    /// Host and port, the port always included: the target of CONNECT (RFC 9112 §3.2.3).
-    package var authorityForm: [UInt8] { Array("\(origin.host.authority):\(origin.port)".utf8) }
-
     /// The whole URL for a proxy, without userinfo and fragment (RFC 9112 §3.2.2).
     package var absoluteForm: [UInt8] { "\(origin.scheme)://".utf8 + hostField + originForm }
 

@@ -31,7 +31,6 @@ package struct URIReference: Sendable, Hashable, CustomStringConvertible {
     package var path: String { text(parts.path) }
     package var query: String? { parts.query.map(text) }
     package var fragment: String? { parts.fragment.map(text) }
-    package var hasAuthority: Bool { parts.host != nil }
 
     /// The reference including its userinfo: for sending, never for logs.
     package var absoluteString: String { text(bytes.startIndex..<bytes.endIndex) }

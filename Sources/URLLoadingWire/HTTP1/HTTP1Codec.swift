@@ -87,9 +87,6 @@ package struct HTTP1Codec: Sendable, CustomStringConvertible {
     /// Whether the message from the peer is complete.
     package var isReceiveComplete: Bool { receiving == .ended }
 
-    /// Whether the message being sent is complete.
-    package var isSendComplete: Bool { sending == .ended }
-
     /// Role, both directions and reusability of the connection in one line.
     package var description: String {
         "HTTP/1.1 \(role): sending \(sending), receiving \(receiving), reuse \(reuse)"

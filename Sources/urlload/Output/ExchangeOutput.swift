@@ -52,12 +52,11 @@ final class ExchangeOutput: Sendable {
 
     /// True once a request was written.
     var hasRequest: Bool { state.withLock { $0.hasRequest } }
-    var writesBody: Bool { printed.contains(.body) }
 
     /// Writes a request that is about to be sent.
     func sends(_ request: Request, _ fields: Headers) {
         attempt { state throws(OutputError) in
-            if let head = state.pending, printed.includesAll { try write(head, hasBody: true, &state) }
+            if let head = state.pending, printed.includesAll { try write(head, &state) }
             state.pending = nil
             (state.began, state.hasRequest) = (.now, true)
             guard printed.hasRequest else { return }
@@ -139,11 +138,11 @@ final class ExchangeOutput: Sendable {
         state.isSeparated = hasBody
     }
 
-    private func write(_ head: HTTPHead, hasBody: Bool, _ state: inout State) throws(OutputError) {
+    private func write(_ head: HTTPHead, _ state: inout State) throws(OutputError) {
         guard printed.contains(.head) else { return }
         try separate(&state)
         try put(head: HeadText.make(head), &state)
-        try end(hasBody: hasBody && printed.contains(.body), &state)
+        try end(hasBody: printed.contains(.body), &state)
     }
 
     private func write(body request: Request, _ fields: Headers, _ state: inout State) throws(OutputError) {

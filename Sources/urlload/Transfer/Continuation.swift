@@ -90,7 +90,6 @@ struct Continuation: Sendable {
         /// True to resume from an earlier run's token. Otherwise the load begins anew, and the old partial file is
         /// removed once there is more to keep.
         let resumes: Bool
-        let leftover: URL
         let sendsAcceptEncoding: Bool
         /// The size in bytes beyond which the load fails.
         let maximumSize: Int64?

@@ -72,7 +72,7 @@ extension BodyPreview {
     /// The beginning of a body that was written to a file.
     init(file path: String, total: Int64) {
         let bytes = (try? InputFile(path))?.beginning ?? []
-        self.init(bytes, total: total, type: nil)
+        self.init(bytes, total: total)
     }
 }
 

@@ -56,7 +56,7 @@ extension Transfer {
             return .cancel
         }
         let run = Continuation.Run(
-            session: session, decisions: decisions, resumes: options.output.continues, leftover: continuation.leftover,
+            session: session, decisions: decisions, resumes: options.output.continues,
             sendsAcceptEncoding: !options.request.removedFields.contains(.acceptEncoding),
             maximumSize: options.limits.bodySize, parallelRanges: options.connections.parallelRanges)
         try await save(continuation, watch, attempt) { (onEvent) throws(LoadError) in

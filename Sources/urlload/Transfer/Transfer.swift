@@ -135,7 +135,6 @@ struct Transfer: Sendable {
             report.kept = file == nil ? kept : nil
             report.isUnchanged = isDropped
             report.head = response?.http
-            preview?.type = response?.mediaType
             report.preview = preview
             if let response { report.effectiveURL = AddressText.shown(response.url) }
         }

@@ -16,7 +16,7 @@ struct HARFile: Decodable {
 
     struct Content: Decodable {
         let size: Int64?
-        let mimeType, text, encoding: String?
+        let text, encoding: String?
     }
 
     struct Response: Decodable {
@@ -84,9 +84,7 @@ struct HARFile: Decodable {
         if let content = response.content, let text = content.text {
             let bytes =
                 content.encoding == "base64" ? Data(base64Encoded: text).map { Array($0) } ?? [] : Array(text.utf8)
-            details.body = BodyPreview(
-                bytes, total: max(content.size ?? 0, Int64(bytes.count)),
-                type: content.mimeType.flatMap { MediaType($0) })
+            details.body = BodyPreview(bytes, total: max(content.size ?? 0, Int64(bytes.count)))
         }
         return details
     }

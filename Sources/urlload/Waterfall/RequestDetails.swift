@@ -3,7 +3,6 @@
 // The details of a request that a report shows below its row in the waterfall.
 
 import URLLoading
-import URLLoadingWire
 
 struct RequestDetails: Sendable {
     /// Why the cache answered the request, or did not; `nil` for what is unknown.
@@ -21,13 +20,12 @@ struct BodyPreview: Sendable {
     private(set) var bytes: [UInt8] = []
     /// All bytes that came.
     private(set) var total: Int64 = 0
-    var type: MediaType?
 
     init() {}
 
-    init(_ bytes: some Sequence<UInt8>, total: Int64, type: MediaType?) {
+    init(_ bytes: some Sequence<UInt8>, total: Int64) {
         self.bytes = Array(bytes.prefix(Self.most))
-        (self.total, self.type) = (total, type)
+        self.total = total
     }
 
     mutating func add(_ piece: UnsafeRawBufferPointer) {

@@ -13,8 +13,6 @@ protocol ConnectionClient: AnyObject, Sendable {
     var handshakeDecision: HandshakeDecision? { get }
     /// Calls the decisions of a classic task; nil for decisions that are called directly.
     var decisionCaller: (any DecisionCaller)? { get }
-    /// Whether a decision answers challenges for credentials.
-    var decidesChallenges: Bool { get }
     /// Asks the decision about a challenge for credentials; without one, `performDefaultHandling`.
     func decide(_ challenge: Challenge) async throws(LoadError) -> ChallengeDecision
     /// Notifies observers that a decision is about to be asked.

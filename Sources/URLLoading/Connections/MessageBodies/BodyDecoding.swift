@@ -27,9 +27,6 @@ final class BodyDecoding {
         }
     }
 
-    /// True if the last input has been consumed.
-    var wantsInput: Bool { input == nil }
-
     func feed(_ chunk: Chunk) {
         input = chunk
         consumed = 0

@@ -169,6 +169,7 @@ final class LoadContext: LoadHandle, ConnectionClient, @unchecked Sendable {
         }
     }
 
+    /// Whether a decision answers challenges for credentials.
     var decidesChallenges: Bool { decisions?.challenge != nil || core.decisions?.challenge != nil }
 
     func decide(_ challenge: Challenge) async throws(LoadError) -> ChallengeDecision {

@@ -58,7 +58,6 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
     func leaveConnection() {}
     /// The identity of this request; other requests of the load have their own.
     private(set) var carried = CarriedIdentity()
-    var transport: any Transport { connection.transport }
     var tls: TLSTransport? { connection.secure }
     var source: AnswerSource { AnswerSource(connection.transport, connection.route) }
     var isPrivatelyRouted: Bool { owner.core.routesPrivately(connection.route) }

@@ -36,10 +36,6 @@ package protocol HeadObserver: LoadObserver {
     func sends(_ request: Request, _ fields: Headers)
 }
 
-extension HeadObserver {
-    package func sends(_ request: Request, _ fields: Headers) {}
-}
-
 /// The identity of the load that an event belongs to.
 public struct LoadIdentity: Sendable, Identifiable, CustomStringConvertible {
     /// The identifier of the load, unique in this process.

@@ -113,8 +113,6 @@ final class StreamDriver: ConnectionClient, StopListener, @unchecked Sendable {
 
     func decide(by decisions: Decisions) { own.withLock { $0 = decisions } }
 
-    var decidesChallenges: Bool { core.decisions?.challenge != nil || own.withLock { $0?.challenge } != nil }
-
     func decide(_ challenge: Challenge) async throws(LoadError) -> ChallengeDecision {
         let (own, shared) = (own.withLock { $0?.challenge }, core.decisions?.challenge)
         guard let decision = challenge.protectionSpace.method.isForSession ? shared ?? own : own ?? shared

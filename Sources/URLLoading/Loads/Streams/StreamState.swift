@@ -93,13 +93,6 @@ struct StreamState: Sendable {
     /// The transport; nil while the stream is suspended, not connected, or ended.
     var readyTransport: (any Transport)? { isSuspended || outcome != nil ? nil : link?.transport }
 
-    var isResumed: Bool {
-        switch connection {
-        case .unopened, .adopted: false
-        case .opening, .failed, .open, .closed: true
-        }
-    }
-
     var isOpening: Bool { if case .opening = connection { true } else { false } }
 
     var outcome: Outcome? {

@@ -16,9 +16,6 @@ extension URL {
     /// The URL for descriptions of the classic API: without userinfo and the values of secret parameters.
     package var redactedText: String { Secrets.hidden(inURL: absoluteString) }
 
-    /// The host for logs; `nil` if the URL does not clearly separate the host from a password.
-    var shownHost: String? { hasClearAuthority ? hostInNormalForm : nil }
-
     fileprivate var hasClearAuthority: Bool {
         guard absoluteString.utf8.contains(UInt8(ascii: "@")) else { return true }
         let rest = absoluteString.dropFirst(scheme.map { $0.count + 1 } ?? 0)

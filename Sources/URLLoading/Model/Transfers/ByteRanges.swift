@@ -15,8 +15,6 @@ struct ByteRanges: Sendable, Equatable {
     /// True if the bytes are the beginning of the file, or none.
     var isPrefix: Bool { total == prefix }
 
-    func contains(_ offset: Int64) -> Bool { ranges.contains { $0.contains(offset) } }
-
     mutating func insert(_ range: Range<Int64>) {
         guard !range.isEmpty else { return }
         let touched = ranges.filter { $0.lowerBound <= range.upperBound && range.lowerBound <= $0.upperBound }

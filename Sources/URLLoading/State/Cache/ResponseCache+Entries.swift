@@ -18,8 +18,6 @@ extension ResponseCache {
         package var status: Status { stored.status }
         package var version: HTTPVersion { stored.version }
         package var headers: Headers { stored.headers }
-        /// The request's values of the fields that Vary names.
-        package var varying: [String: String?] { stored.varying }
         /// The length of the stored body in bytes, and whether it is complete.
         package var length: Int64 { stored.storedLength }
         package var isWhole: Bool { stored.isWhole }

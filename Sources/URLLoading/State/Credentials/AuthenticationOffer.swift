@@ -54,11 +54,6 @@ enum AuthenticationOffer: Sendable {
     /// Whether a login of this space answers the challenge.
     func opens(_ space: ProtectionSpace) -> Bool { method == space.method && realm == space.realm }
 
-    /// True if the proof covers the body, which must then be known before the request is sent.
-    var needsBody: Bool {
-        if case .digest(let challenge) = self { challenge.needsBody } else { false }
-    }
-
     /// The rank of the scheme. Bearer comes last: a token is not comparable with a password.
     var strength: Int {
         switch self {

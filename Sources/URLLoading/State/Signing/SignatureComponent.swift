@@ -69,6 +69,4 @@ public struct SignatureComponent: Sendable, Hashable, CustomStringConvertible {
     func matches(_ other: StructuredField.Item) -> Bool {
         item.value == other.value && Set(item.parameters) == Set(other.parameters)
     }
-
-    var isField: Bool { if case .string(let name) = item.value { !name.hasPrefix("@") } else { false } }
 }

@@ -10,7 +10,6 @@ package struct NTLMFlags: OptionSet, Sendable, Hashable {
     package static let ntlm = NTLMFlags(rawValue: 0x200)
     package static let alwaysSign = NTLMFlags(rawValue: 0x8000)
     package static let extendedSecurity = NTLMFlags(rawValue: 0x8_0000)
-    package static let targetInfo = NTLMFlags(rawValue: 0x80_0000)
     package static let version = NTLMFlags(rawValue: 0x200_0000)
     package static let key128 = NTLMFlags(rawValue: 0x2000_0000)
 

@@ -62,8 +62,4 @@ struct GrowingBody: Sendable {
         guard taken.capacity - count > count / 8 + 64 else { return Chunk(storage: taken, range: 0..<count) }
         return Chunk(copying: taken.bytes(0..<count))
     }
-
-    func withBytes<R>(_ use: (UnsafeRawBufferPointer) -> R) -> R {
-        use(storage?.bytes(0..<count) ?? UnsafeRawBufferPointer(start: nil, count: 0))
-    }
 }
