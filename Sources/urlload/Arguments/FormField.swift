@@ -22,14 +22,9 @@ struct FormField: Sendable, Hashable {
 
     /// True if the field reads standard input.
     var readsStandardInput: Bool { content == .file("-") || content == .textOf("-") }
+}
 
-    init(name: String, content: Content, type: String? = nil, fileName: String? = nil) {
-        self.name = name
-        self.content = content
-        self.type = type
-        self.fileName = fileName
-    }
-
+extension FormField {
     /// A field of `--form-string`: all that follows `=` is text, also a leading `@` or `<`.
     static func literal(_ text: String) throws(UsageError) -> FormField {
         let (name, value) = try parts(text, "--form-string")

@@ -18,11 +18,6 @@ struct JSONPrinter {
         return printer.text + "\n"
     }
 
-    private init(rest: ArraySlice<UInt8>, pretty: Pretty) {
-        self.rest = rest
-        self.pretty = pretty
-    }
-
     private mutating func skipBlanks() {
         while let byte = rest.first, [0x20, 0x09, 0x0A, 0x0D].contains(byte) { rest = rest.dropFirst() }
     }

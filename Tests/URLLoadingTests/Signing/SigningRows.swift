@@ -646,7 +646,7 @@ import URLLoadingWire
                 }
                 let chain = AWSChunkChain(
                     algorithm: "AWS4-HMAC-SHA256", time: time, scope: "\(time.prefix(8))/r/s3/aws4_request", key: key,
-                    seed: String(seed))
+                    previous: String(seed))
                 let writer = AWSChunkWriter(AWSChunkForm(signer, chunkSize: 8192, nil), chain)
                 let expected =
                     try writer.encode(Array(content[..<8192])) + writer.encode(Array(content[8192..<16384]))

@@ -505,7 +505,7 @@ import URLLoadingWire
             algorithm: "AWS4-HMAC-SHA256", time: "20130524T000000Z", scope: "20130524/us-east-1/s3/aws4_request",
             key: ["20130524", "us-east-1", "s3", "aws4_request"].reduce(
                 Array("AWS4wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY".utf8)
-            ) { MessageKey.hmac($0, Array($1.utf8)) ?? [] }, seed: seed)
+            ) { MessageKey.hmac($0, Array($1.utf8)) ?? [] }, previous: seed)
     }
 
     @Test("The example of chunks with a signed trailer") func trailer() throws {

@@ -33,12 +33,6 @@ public struct UploadToken: Sendable, Hashable, CustomStringConvertible {
     /// A digest of the request: a token does not fit another request.
     let target: String
 
-    init(url: URL, identity: UploadIdentity, target: String) {
-        self.url = url
-        self.identity = identity
-        self.target = target
-    }
-
     /// The token without its URL, which may work like a key: `upload of 1024 bytes at example.org`.
     public var description: String { "upload of \(length) bytes at \(url.hostInNormalForm ?? "")" }
 }

@@ -17,22 +17,6 @@ struct NetworkAccess: Sendable {
     var pathNote: RecordedPath?
     var needsPath: Bool { pathNote != nil }
 
-    init(
-        allowsCellular: Bool = true, allowsExpensive: Bool = true, allowsConstrained: Bool = true,
-        traffic: TrafficClass = .default, pathNote: RecordedPath? = nil
-    ) {
-        (self.allowsCellular, self.allowsExpensive) = (allowsCellular, allowsExpensive)
-        (self.allowsConstrained, self.traffic, self.pathNote) = (allowsConstrained, traffic, pathNote)
-    }
-
-    /// The networks that a session may use, for connections that belong to no request.
-    init(_ configuration: Configuration) {
-        self.init(
-            allowsCellular: configuration.networks.allowsCellular,
-            allowsExpensive: configuration.networks.allowsExpensive,
-            allowsConstrained: configuration.networks.allowsConstrained, traffic: configuration.networks.trafficClass)
-    }
-
     /// Allows every network without a query.
     static let open = NetworkAccess()
 
@@ -77,6 +61,14 @@ final class RecordedPath: Sendable {
 }
 
 extension NetworkAccess {
+    /// The networks that a session may use, for connections that belong to no request.
+    init(_ configuration: Configuration) {
+        self.init(
+            allowsCellular: configuration.networks.allowsCellular,
+            allowsExpensive: configuration.networks.allowsExpensive,
+            allowsConstrained: configuration.networks.allowsConstrained, traffic: configuration.networks.trafficClass)
+    }
+
     /// - Parameter host: the host of a request that is not http.
     init(_ request: Request, _ defaults: RequestDefaults, to host: Origin.Host? = nil) {
         allowsCellular = request.allowsCellularAccess ?? defaults.allowsCellularAccess

@@ -249,7 +249,7 @@ private struct Signing {
             "\(names.algorithm) Credential=\(credentials.accessKey)/\(scope), "
                 + "SignedHeaders=\(AWSCanonicalRequest.names(canonical.fields)), Signature=\(signature)")
         let chain = AWSChunkChain(
-            algorithm: names.algorithm, time: time, scope: scope, key: key, seed: signature)
+            algorithm: names.algorithm, time: time, scope: scope, key: key, previous: signature)
         return (RequestSignature(headers: added), chain)
     }
 

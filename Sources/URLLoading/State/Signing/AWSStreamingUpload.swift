@@ -119,14 +119,6 @@ struct AWSChunkChain: Sendable {
     /// The signature of the request, then that of the last chunk.
     private(set) var previous: String
 
-    init(algorithm: String, time: String, scope: String, key: [UInt8], seed: String) {
-        self.algorithm = algorithm
-        self.time = time
-        self.scope = scope
-        self.key = key
-        previous = seed
-    }
-
     /// Returns the signature of a chunk; that of an empty one is the last.
     mutating func sign(_ chunk: [UInt8]) throws(LoadError) -> String {
         guard let none = DigestHash.sha256.hex([]) else { throw unavailable }
