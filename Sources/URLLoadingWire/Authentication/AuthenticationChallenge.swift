@@ -26,12 +26,6 @@ package struct AuthenticationChallenge: Sendable, Hashable {
         package let value: String
     }
 
-    package init(scheme: String, token68: String? = nil, parameters: [Parameter] = []) {
-        self.scheme = scheme
-        self.token68 = token68
-        self.parameters = parameters
-    }
-
     package func isOf(_ name: String) -> Bool { scheme.lowercasedASCII == name.lowercasedASCII }
 
     /// Returns the value of a parameter; `name` is in lower case.
