@@ -157,20 +157,8 @@ extension Transfer {
         watch.progress.begins(at: partial.offset, of: response.expectedLength.map { $0 + partial.offset })
         let file = try partial.open()
         defer { close(file.number) }
-        var throttle = options.limits.rate.map { Throttle(bytesPerSecond: $0) }
         do {
-            for try await chunk in body {
-                try checkSize(
-                    partial.offset + attempt.bytes + Int64(chunk.withUnsafeBytes(\.count)), attempt)
-                let count = try chunk.withUnsafeBytes { bytes in
-                    try file.write(bytes)
-                    attempt.preview?.add(bytes)
-                    return bytes.count
-                }
-                attempt.bytes += Int64(count)
-                watch.progress.add(count)
-                if let pause = throttle?.pause(after: count) { try await Task.sleep(for: pause) }
-            }
+            try await pass(body, behind: partial.offset, watch, attempt) { try file.write($0) }
         } catch {
             attempt.kept = Report.Kept(
                 file: partial.path, bytes: partial.offset + attempt.bytes,

@@ -165,19 +165,8 @@ struct Transfer: Sendable {
         }
         let output = try open(response, url, watch)
         watch.progress.answers(response.expectedLength)
-        var throttle = options.limits.rate.map { Throttle(bytesPerSecond: $0) }
         do {
-            for try await chunk in body {
-                try checkSize(attempt.bytes + Int64(chunk.withUnsafeBytes(\.count)), attempt)
-                let count = try chunk.withUnsafeBytes { bytes in
-                    if !options.output.dropsBody { try output.write(bytes) }
-                    attempt.preview?.add(bytes)
-                    return bytes.count
-                }
-                attempt.bytes += Int64(count)
-                watch.progress.add(count)
-                if let pause = throttle?.pause(after: count) { try await Task.sleep(for: pause) }
-            }
+            try await pass(body, watch, attempt) { if !options.output.dropsBody { try output.write($0) } }
             if let exchange = watch.exchange { try output.end(exchange) } else { try output.commit() }
             options.output.joined?.begin()
         } catch {
@@ -190,6 +179,26 @@ struct Transfer: Sendable {
         if options.output.failsWithBody, let status = response.http?.status, isFailure(status) {
             attempt.failure = Report.Failure(status)
             throw RefusedStatus()
+        }
+    }
+
+    /// Reads a body at the rate of `--limit-rate`, and passes its pieces to `write`.
+    /// - Parameter offset: the number of bytes that earlier runs have left of the file.
+    func pass<Body: AsyncSequence>(
+        _ body: Body, behind offset: Int64 = 0, _ watch: Watch, _ attempt: Attempt,
+        to write: (UnsafeRawBufferPointer) throws -> Void
+    ) async throws where Body.Element: ContiguousBytes {
+        var throttle = options.limits.rate.map { Throttle(bytesPerSecond: $0) }
+        for try await chunk in body {
+            try checkSize(offset + attempt.bytes + Int64(chunk.withUnsafeBytes(\.count)), attempt)
+            let count = try chunk.withUnsafeBytes { bytes in
+                try write(bytes)
+                attempt.preview?.add(bytes)
+                return bytes.count
+            }
+            attempt.bytes += Int64(count)
+            watch.progress.add(count)
+            if let pause = throttle?.pause(after: count) { try await Task.sleep(for: pause) }
         }
     }
 
