@@ -20,90 +20,90 @@ public struct Request: Sendable {
     /// (`/a/../b`) are kept, as a server may give them a meaning. Those of a redirect's Location are removed (RFC 3986
     /// §5.2.4).
     public var url: URL {
-        get { storage.url }
-        set { mutable.url = newValue }
+        get { storage.values.url }
+        set { mutable.values.url = newValue }
     }
     /// The request method.
     public var method: Method {
-        get { storage.method }
-        set { mutable.method = newValue }
+        get { storage.values.method }
+        set { mutable.values.method = newValue }
     }
     /// The fields to send. Host, Content-Length and Transfer-Encoding are written by the library; a Content-Length
     /// given here must be right. Proxy-Authorization is sent only to the last proxy of the route, if it is an HTTP
     /// proxy, in place of its configured credentials. Proxy-Connection is never sent.
     public var headers: Headers {
-        _read { yield storage.headers }
-        _modify { yield &mutable.headers }
+        _read { yield storage.values.headers }
+        _modify { yield &mutable.values.headers }
     }
     /// The body to send.
     public var body: RequestBody? {
-        get { storage.body }
-        set { mutable.body = newValue }
+        get { storage.values.body }
+        set { mutable.values.body = newValue }
     }
     /// Overrides ``Configuration/Timeouts/idle``; more than zero.
     public var idleTimeout: Duration? {
-        get { storage.idleTimeout }
-        set { mutable.idleTimeout = newValue }
+        get { storage.values.idleTimeout }
+        set { mutable.values.idleTimeout = newValue }
     }
     /// Overrides ``Configuration/Timeouts/resource``; more than zero.
     public var resourceTimeout: Duration? {
-        get { storage.resourceTimeout }
-        set { mutable.resourceTimeout = newValue }
+        get { storage.values.resourceTimeout }
+        set { mutable.values.resourceTimeout = newValue }
     }
     /// Overrides ``Configuration/Timeouts/connect``; more than zero.
     public var connectTimeout: Duration? {
-        get { storage.connectTimeout }
-        set { mutable.connectTimeout = newValue }
+        get { storage.values.connectTimeout }
+        set { mutable.values.connectTimeout = newValue }
     }
     /// Overrides ``Configuration/Networks/allowsCellular``.
     public var allowsCellularAccess: Bool? {
-        get { storage.allowsCellular }
-        set { mutable.allowsCellular = newValue }
+        get { storage.values.allowsCellular }
+        set { mutable.values.allowsCellular = newValue }
     }
     /// Overrides ``Configuration/Networks/allowsExpensive``.
     public var allowsExpensiveNetworkAccess: Bool? {
-        get { storage.allowsExpensive }
-        set { mutable.allowsExpensive = newValue }
+        get { storage.values.allowsExpensive }
+        set { mutable.values.allowsExpensive = newValue }
     }
     /// Overrides ``Configuration/Networks/allowsConstrained``.
     public var allowsConstrainedNetworkAccess: Bool? {
-        get { storage.allowsConstrained }
-        set { mutable.allowsConstrained = newValue }
+        get { storage.values.allowsConstrained }
+        set { mutable.values.allowsConstrained = newValue }
     }
     /// Overrides ``Configuration/Networks/trafficClass``.
     public var trafficClass: TrafficClass? {
-        get { storage.trafficClass }
-        set { mutable.trafficClass = newValue }
+        get { storage.values.trafficClass }
+        set { mutable.values.trafficClass = newValue }
     }
     /// Overrides ``Configuration/Retries/policy``; ``RetryPolicy/never`` disables retries.
     public var retryPolicy: RetryPolicy? {
-        get { storage.retryPolicy?.value }
-        set { mutable.retryPolicy = newValue.map { Boxed($0) } }
+        get { storage.values.retryPolicy?.value }
+        set { mutable.values.retryPolicy = newValue.map { Boxed($0) } }
     }
-    var hasRetryPolicy: Bool { storage.retryPolicy != nil }
+    var hasRetryPolicy: Bool { storage.values.retryPolicy != nil }
     /// Overrides ``Configuration/Networks/waitsForConnectivity``.
     public var waitsForConnectivity: Bool? {
-        get { storage.waitsForConnectivity }
-        set { mutable.waitsForConnectivity = newValue }
+        get { storage.values.waitsForConnectivity }
+        set { mutable.values.waitsForConnectivity = newValue }
     }
     /// Whether cookies of the session's store are sent, and those of the response stored; true by default. If
     /// ``headers`` has a Cookie field, that field is sent unchanged and the store's cookies are not.
     public var handlesCookies: Bool {
-        get { storage.handlesCookies }
-        set { mutable.handlesCookies = newValue }
+        get { storage.values.handlesCookies }
+        set { mutable.values.handlesCookies = newValue }
     }
     /// The document that the request is made for, such as the page of an image; `nil`, the default, for a request of
     /// its own. If the document is of another site (scheme and registrable domain), only cookies with
     /// ``Cookie/SameSite/none`` are sent, and ``CookieStore/AcceptPolicy/onlyFromMainDocument`` stores none. The URL
     /// itself is never sent.
     public var mainDocumentURL: URL? {
-        get { storage.mainDocumentURL }
-        set { mutable.mainDocumentURL = newValue }
+        get { storage.values.mainDocumentURL }
+        set { mutable.values.mainDocumentURL = newValue }
     }
     /// Whether stored responses may answer; overrides ``Configuration/Caching/policy``.
     public var cachePolicy: CachePolicy? {
-        get { storage.cachePolicy }
-        set { mutable.cachePolicy = newValue }
+        get { storage.values.cachePolicy }
+        set { mutable.values.cachePolicy = newValue }
     }
 
     /// The treatment of the response's content coding (RFC 9110 §8.4).
@@ -119,8 +119,8 @@ public struct Request: Sendable {
 
     /// The treatment of the response's content coding.
     package var contentDecoding: ContentDecoding {
-        get { storage.contentDecoding }
-        set { mutable.contentDecoding = newValue }
+        get { storage.values.contentDecoding }
+        set { mutable.values.contentDecoding = newValue }
     }
 
     /// The treatment of Content-Length and Transfer-Encoding among the request's fields (RFC 9112 §6).
@@ -133,14 +133,14 @@ public struct Request: Sendable {
 
     /// The treatment of Content-Length and Transfer-Encoding.
     package var framingFields: FramingFields {
-        get { storage.framingFields }
-        set { mutable.framingFields = newValue }
+        get { storage.values.framingFields }
+        set { mutable.values.framingFields = newValue }
     }
 
     /// The values that the caller or a handler attached. Redirected requests keep them.
     public var properties: Properties {
-        get { storage.properties }
-        set { mutable.properties = newValue }
+        get { storage.values.properties }
+        set { mutable.values.properties = newValue }
     }
 
     /// Creates a request. Everything else has a default, and is set by property.
@@ -150,7 +150,8 @@ public struct Request: Sendable {
     ///   - headers: fields that take precedence over those of the configuration.
     ///   - body: the content to send.
     public init(url: URL, method: Method = .get, headers: Headers = Headers(), body: RequestBody? = nil) {
-        storage = Storage(url: url, method: method, headers: headers, body: body)
+        storage = Storage(
+            Values(url: url, method: method, headers: headers, body: body, destination: Values.parse(url)))
     }
 
     /// The use of stored responses for a request. Only responses to GET and HEAD over http and https are stored. The
@@ -189,7 +190,7 @@ public struct Request: Sendable {
 
     private var mutable: Storage {
         mutating get {
-            if !isKnownUniquelyReferenced(&storage) { storage = Storage(storage) }
+            if !isKnownUniquelyReferenced(&storage) { storage = storage.copy() }
             return storage
         }
     }
@@ -201,12 +202,23 @@ public struct Request: Sendable {
 
     // Unchecked: changed only while uniquely referenced.
     private final class Storage: @unchecked Sendable {
+        /// The caller's value, which owns the storage, is checked for exclusive access.
+        @exclusivity(unchecked)
+        var values: Values
+
+        init(_ values: Values) { self.values = values }
+
+        /// Out of line: inlined, the copied values would be in the frame of the accessor that yields `headers`, which
+        /// would be so large that each change of the fields allocates it.
+        @inline(never)
+        func copy() -> Storage { Storage(values) }
+    }
+
+    private struct Values: Sendable {
         var url: URL {
             didSet { destination = Self.parse(url) }
         }
         var method: Method
-        /// The caller's value, which owns the storage, is checked for exclusive access.
-        @exclusivity(unchecked)
         var headers: Headers
         var body: RequestBody?
         var idleTimeout: Duration?
@@ -227,49 +239,18 @@ public struct Request: Sendable {
         var properties = Properties()
         var destination: Result<Destination, WireViolation>
 
-        init(url: URL, method: Method, headers: Headers, body: RequestBody?) {
-            self.url = url
-            self.method = method
-            self.headers = headers
-            self.body = body
-            destination = Self.parse(url)
-        }
-
-        init(_ other: Storage) {
-            url = other.url
-            method = other.method
-            headers = other.headers
-            body = other.body
-            idleTimeout = other.idleTimeout
-            resourceTimeout = other.resourceTimeout
-            connectTimeout = other.connectTimeout
-            allowsCellular = other.allowsCellular
-            allowsExpensive = other.allowsExpensive
-            allowsConstrained = other.allowsConstrained
-            retryPolicy = other.retryPolicy
-            waitsForConnectivity = other.waitsForConnectivity
-            trafficClass = other.trafficClass
-            cachePolicy = other.cachePolicy
-            contentDecoding = other.contentDecoding
-            framingFields = other.framingFields
-            handlesCookies = other.handlesCookies
-            mainDocumentURL = other.mainDocumentURL
-            properties = other.properties
-            destination = other.destination
-        }
-
-        private static func parse(_ url: URL) -> Result<Destination, WireViolation> {
+        static func parse(_ url: URL) -> Result<Destination, WireViolation> {
             Result { () throws(WireViolation) in Destination(try Target(url.absoluteString)) }
         }
     }
 
     /// The names of the stored properties, for the test that classifies them all for background transfers.
-    var storedProperties: [String] { Mirror(reflecting: storage).children.compactMap(\.label) }
+    var storedProperties: [String] { Mirror(reflecting: storage.values).children.compactMap(\.label) }
 
     /// The parsed URL in the form that the wire format and the connection pool need; computed once per URL.
-    var destination: Result<Destination, WireViolation> { storage.destination }
+    var destination: Result<Destination, WireViolation> { storage.values.destination }
     /// Whether the URL names a server of http or https.
-    var hasDestination: Bool { if case .success = storage.destination { true } else { false } }
+    var hasDestination: Bool { if case .success = storage.values.destination { true } else { false } }
 
     /// The origin of a request of http or https; nil for others.
     var origin: Origin? { if case .success(let destination) = destination { destination.target.origin } else { nil } }
