@@ -63,6 +63,26 @@ struct HTTP2Tests {
         }
     }
 
+    @Test("A request that needed HTTP/1.1 does not keep later ones from sharing a connection")
+    func afterUpgrade() async throws {
+        try await withSession(configuration("NGINX_H2")) { session in
+            let url = try Servers.url("NGINX_H2", "/1k.txt")
+            var old = Request(url: url)
+            (old.headers["Upgrade"], old.headers[.connection]) = ("chat", "Upgrade")
+            #expect(try await session.data(for: old).1.http?.version == .http11)
+            let count = try await withThrowingTaskGroup(of: Bool.self) { group in
+                for _ in 0..<20 { group.addTask { try await session.data(from: url).1.http?.version == .http2 } }
+                var count = 0
+                for try await isHTTP2 in group where isHTTP2 { count += 1 }
+                return count
+            }
+            // One may have used the connection that was there.
+            #expect(count >= 19)
+            let shown = session.connectionsDescription
+            #expect(shown.ranges(of: "h2 ").count == 1, "\(shown)")
+        }
+    }
+
     @Test("HEAD has no body", arguments: servers)
     func head(_ server: String) async throws {
         try await withSession(configuration(server)) { session in

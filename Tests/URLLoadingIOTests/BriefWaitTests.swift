@@ -115,6 +115,26 @@ struct BriefWaitTests {
         try await sent
     }
 
+    @Test("A task that waits for the body it sends is woken by what the peer sends")
+    func waitingForPiece() async throws {
+        let (near, far) = try await mutedPair()
+        near.slot.wakeWriterForReads(true)
+        defer { near.slot.wakeWriterForReads(false) }
+        async let isWoken: Void = waitedForInput(near)
+        try await SocketTests.settle()
+        try await send([1], on: far)
+        await isWoken
+        try read(1, near)
+    }
+
+    private func waitedForInput(_ socket: SocketTransport) async {
+        // Like a writer that was told of room before.
+        _ = socket.slot.writable.take()
+        while !socket.hasPendingInput(askingKernel: true) {
+            await Poller.shared.parkUntimed(socket.slot, StopToken())
+        }
+    }
+
     @Test("Input without a notification is pending", arguments: ["bytes", "end", "nothing"])
     func pending(_ kind: String) async throws {
         let (near, far) = try await mutedPair()

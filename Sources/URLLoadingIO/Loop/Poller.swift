@@ -177,6 +177,7 @@ package final class Poller: Sendable {
     /// Waits on a socket's slot for something other than the peer; the wait does not count as idle time.
     package func parkUntimed(_ slot: PollSlot, _ token: StopToken) async {
         guard token.stopReason == nil else { return }
+        watch(slot)
         slot.waitsLocally.store(true, ordering: .relaxed)
         await slot.writable.pass()
         slot.waitsLocally.store(false, ordering: .relaxed)

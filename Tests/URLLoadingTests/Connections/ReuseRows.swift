@@ -139,6 +139,25 @@ struct ReuseRows {
         }
     }
 
+    @Test("a load that has replaced a stale connection repeats its request on the new one")
+    func repeatedOnNewConnection() async throws {
+        try await withStaleOrigin { origin, session in
+            origin.route("/stale") { request in
+                request.exchange > 1 && request.connection == 1
+                    ? .raw([], then: .reset)
+                    : request.headers.contains(.authorization)
+                        ? .ok("\(request.connection)")
+                        : .status(.unauthorized, headers: [.wwwAuthenticate: "Basic realm=\"a\""])
+            }
+            try await session.expect(origin.url(), "1")
+            var decisions = Decisions()
+            decisions.challenge = Decision { _ in .use(Credential(user: "ada", password: "secret")) }
+            let (data, _) = try await session.data(for: Request(url: origin.url("/stale")), decisions: decisions)
+            #expect(String(decoding: data, as: UTF8.self) == "2")
+            #expect(origin.counts.accepted == 2)
+        }
+    }
+
     @Test(
         "a request that is not idempotent is not retried on a stale connection",
         arguments: [Method.post, .patch, "LOCK"])

@@ -43,8 +43,29 @@ struct FTPFaultRows {
             Case(.reply(to: "RETR", "226 done\r\n"), ends: .ftpCommandRefused),
             Case(.shortData(3), ends: .truncated), Case(.abortsData(after: 3), ends: .truncated),
             Case(.wrongSize(20), ends: .truncated), Case(.wrongSize(3), ends: .fileChanged),
+            Case(.wrongSize(.max), ends: .truncated), Case(.wrongSize(.max - 1), ends: .truncated),
             Case(.abortsData(after: 3), ends: .truncated, path: "/"),
         ]
+
+    @Test("a part whose end is the largest number is one like another, at a server that tells no sizes")
+    func largestRange() async throws {
+        try await withFTPTestServer { server in
+            server.put("a", Data("0123456789".utf8))
+            var outcomes: [String] = []
+            for end in ["99", "\(Int64.max)"] {
+                server.inject(.reply(to: "SIZE", "550 no\r\n"))
+                let session = Session(.ephemeral)
+                var request = Request(url: server.url("/a"))
+                request.headers[.range] = "bytes=0-\(end)"
+                do throws(LoadError) {
+                    let (data, _) = try await session.data(for: request)
+                    outcomes.append(String(decoding: data, as: UTF8.self))
+                } catch { outcomes.append("\(error.reason)") }
+                session.invalidateAndCancel()
+            }
+            #expect(outcomes[0] == outcomes[1])
+        }
+    }
 
     @Test("an invalid reply ends the load with its reason", arguments: cases)
     func wrong(_ row: Case) async throws {

@@ -99,6 +99,53 @@ struct HTTP2RetryTests {
         }
     }
 
+    // An overloaded server, or a proxy that refuses one route.
+    @Test("a request that is refused on a connection that answers others is sent seven times at most")
+    func refusedAmongOthers() async throws {
+        try await withHTTP2 { server, session in
+            server.script(onConnection: 1) { peer in
+                let first = try await peer.acceptRequest()
+                try await peer.respond(to: first.stream, body: Array("ok".utf8))
+                for _ in 0..<7 {
+                    let request = try await peer.expectRequest()
+                    try await peer.reset(request.stream, .refusedStream)
+                }
+                let last = try await peer.expectRequest()
+                try await peer.respond(to: last.stream, body: Array("other".utf8))
+                _ = await peer.untilClosed()
+            }
+            try await session.expect(server.url("/"), "ok")
+            await expectFailure(.connectionLost, .remote) {
+                try await session.data(for: Request(url: server.url("/refused"), method: .post))
+            }
+            try await session.expect(server.url("/"), "other")
+            #expect(server.counts.accepted == 1)
+        }
+    }
+
+    @Test("a final head that comes with the end of its stream is the answer to an expectation")
+    func finalHeadWithReset() async throws {
+        try await withHTTP2 { server, session in
+            server.script(onConnection: 1) { peer in
+                let request = try await peer.acceptRequest()
+                try await peer.send(
+                    .headers(stream: request.stream, [0x48, 3] + Array("413".utf8)),
+                    .data(stream: request.stream, Array("too much".utf8)), .resetStream(request.stream, .cancel))
+                _ = await peer.untilClosed()
+            }
+            var request = Request(url: server.url("/"), method: .post, body: .data(Data(count: 100_000)))
+            request.headers[.expect] = "100-continue"
+            let status = Watched<Status?>(nil)
+            await expectFailure(.streamReset, .remote) {
+                try await session.load(request) { response, body in
+                    status.change { $0 = response.status }
+                    return try await body.collect(upTo: 1000)
+                }
+            }
+            #expect(status.value == Status(413))
+        }
+    }
+
     @Test("a request that is refused while none is answered is sent four times at most")
     func refusedAlone() async throws {
         try await withHTTP2 { server, session in

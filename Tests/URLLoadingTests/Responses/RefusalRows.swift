@@ -95,7 +95,7 @@ struct RefusalRows {
         Refusal(String(repeating: "HTTP/1.1 103 Early Hints\r\n\r\n", count: 17), .tooManyInformational),
         Refusal(chunks: "1;\(String(repeating: "x", count: 17_000))\r\na\r\n", .chunkExtensionsTooLarge),
         Refusal(
-            chunks: String(repeating: "1;\(String(repeating: "x", count: 50))\r\na\r\n", count: 400),
+            chunks: String(repeating: "1;\(String(repeating: "x", count: 50))\r\na\r\n", count: 600),
             .chunkExtensionsTooLarge),
         Refusal(chunks: "0\r\nA: \(String(repeating: "x", count: 17_000))\r\n\r\n", .trailersTooLarge),
         Refusal(chunks: "0\r\n" + String(repeating: "A: b\r\n", count: 1_100) + "\r\n", .tooManyFields),

@@ -77,7 +77,8 @@ struct FTPPlan: Sendable {
         }
         switch range {
         case .from(let first): return Part(offset: first)
-        case .span(let first, let last): return Part(offset: first, end: last + 1, isCut: true)
+        // No file has a byte with the largest number.
+        case .span(let first, let last): return Part(offset: first, end: last < .max ? last + 1 : .max, isCut: true)
         case .last:
             throw LoadError(
                 .rangeNotSatisfiable, phase: .waiting, party: .remote,

@@ -34,7 +34,7 @@ extension ConnectionPool {
             return try await leaseSharing(route, for: request)
         }
         while true {
-            let own = try await leaseOwn(route, for: request, fresh: request.since != nil, offersHTTP2: false)
+            let own = try await leaseOwn(route, for: request, since: request.since, offersHTTP2: false)
             if let own { return own }
         }
     }
@@ -49,7 +49,6 @@ extension ConnectionPool {
         if let connection = try await http3.lease(route, for: request) { return .http3(connection) }
         #endif
         var waiter: Sharing.Waiter?
-        let fresh = request.since != nil
         let least = request.since ?? .min
         while true {
             let (lease, woken) = withSharing { sharing in
@@ -71,11 +70,9 @@ extension ConnectionPool {
                 }
                 leave(connection)
             case .alone:
-                if let own = try await leaseOwn(route, for: request, fresh: fresh) { return own }
+                if let own = try await leaseOwn(route, for: request, since: request.since) { return own }
             case .connect:
-                if let leased = try await leaseFirst(route, for: request, fresh: fresh) {
-                    return leased
-                }
+                if let leased = try await leaseFirst(route, for: request) { return leased }
             case .wait(let new):
                 try await turn(of: new, route, request.handle)
                 waiter = new
@@ -84,11 +81,11 @@ extension ConnectionPool {
     }
 
     private func leaseFirst(
-        _ route: Route, for request: ConnectionRequest, fresh: Bool
+        _ route: Route, for request: ConnectionRequest
     ) async throws(LoadError) -> LeasedConnection? {
         do throws(LoadError) {
             var addresses: FoundAddresses?
-            if !fresh, mayCoalesce(route) {
+            if request.since == nil, mayCoalesce(route) {
                 let time = ConnectTime(request.handle)
                 let found = try await request.handle.connecting(time) { () throws(LoadError) in
                     try await connector.allowedAddresses(of: route.origin, request)
@@ -97,8 +94,11 @@ extension ConnectionPool {
                 addresses = FoundAddresses(addresses: found, time: time)
             }
             let leased = try await leaseOwn(
-                route, for: request, fresh: fresh, isFirst: true, at: addresses)
+                route, for: request, since: request.since, isFirst: true, at: addresses)
             switch leased {
+            // An idle connection says nothing of the server: HTTP/2 may not have been offered to it.
+            case .own(let connection) where connection.state.exchanges > 0:
+                wake(withSharing { $0.failedToConnect(route, isOwnFault: false) })
             case .own: wake(withSharing { $0.connectedWithHTTP1(route) })
             case .shared: break
             #if HTTP3

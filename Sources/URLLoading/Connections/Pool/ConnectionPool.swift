@@ -69,12 +69,13 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
 
     /// Returns a connection for one exchange: an idle one, the next one that becomes free, or a new one.
     /// - Parameters:
-    ///   - fresh: excludes idle connections, after one turned out to be stale.
+    ///   - least: the lowest identifier of an idle connection that may be used, after an older one turned out to be
+    ///     stale; `nil` for any.
     ///   - isFirst: other loads wait to learn the server's HTTP version from this connection.
     ///   - offersHTTP2: whether the TLS handshake may offer HTTP/2, if the route allows it.
     /// - Returns: `nil` if the server turned out to speak HTTP/2 while the load waited: the load must ask again.
     func leaseOwn(
-        _ route: Route, for request: ConnectionRequest, fresh: Bool, isFirst: Bool = false,
+        _ route: Route, for request: ConnectionRequest, since least: Int?, isFirst: Bool = false,
         at addresses: FoundAddresses? = nil, offersHTTP2: Bool = true
     ) async throws(LoadError) -> LeasedConnection? {
         while true {
@@ -93,7 +94,7 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
                         route, for: request, isFirst: isFirst, at: addresses, offersHTTP2: offersHTTP2)
                 }
             }
-            if !fresh, connection.isClean { return .own(connection) }
+            if least.map({ connection.identifier >= $0 }) ?? true, connection.isClean { return .own(connection) }
             // A new connection takes the slot of the closed one, so that this load does not queue again.
             connection.close()
             state.withLock { $0.pool.replace(route) }

@@ -70,6 +70,7 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
     }
     var refusal: RetryPlan.Refusal? {
         guard owner.stopReason == nil, received.failure?.isUnprocessed == true else { return nil }
+        guard connection.isRetired else { return .ofStream }
         return connection.hasResponded ? .amongResponses : .alone
     }
     func fallsBack() -> Bool {
@@ -239,8 +240,8 @@ final class HTTP2Exchange: NetworkExchange, @unchecked Sendable {
             if owner.isSuspended { await owner.handle.untilResumed() }
             if let reason = owner.stopReason { throw LoadError(reason, phase: .waiting) }
             _ = takeEvents()
-            if let failure = received.failure { throw failure.loadError(.waiting, hasBegun: received.hasBegun) }
             if received.finalHead != nil { return false }
+            if let failure = received.failure { throw failure.loadError(.waiting, hasBegun: received.hasBegun) }
             if sending.hasContinue || owner.clock.now() >= deadline { return true }
             await connection.wait(for: stream, owner.handle, until: deadline)
         }

@@ -64,6 +64,7 @@ final class HTTP3Exchange: NetworkExchange, @unchecked Sendable {
     }
     var refusal: RetryPlan.Refusal? {
         guard owner.stopReason == nil, received.failure?.isUnprocessed == true else { return nil }
+        guard connection.isRetired else { return .ofStream }
         return connection.hasResponded ? .amongResponses : .alone
     }
     /// Whether the server wants the request over another version of HTTP (RFC 9114 §8.1).

@@ -39,6 +39,7 @@ struct HTTPHandler: Sendable {
                 record = nil
                 if let error = await failure(of: exchange, request, hop, retries.cause, for: load) {
                     try release(exchange, after: error, &retries)
+                    if retries.pause > 0 { try await pause(retries, for: load) }
                 } else {
                     let mustRepeat = answered(exchange, request, load, &retries)
                     if !mustRepeat {
@@ -95,6 +96,16 @@ struct HTTPHandler: Sendable {
         exchange.note(error)
         exchange.release()
         guard retries.retry(after: error, isStale: isStale, refusal: refusal) else { throw error }
+    }
+
+    /// Waits before a request is repeated that the server has refused repeatedly.
+    @inline(never)  // One frame less in the common case.
+    private static func pause(_ retries: RetryPlan, for load: LoadContext) async throws(LoadError) {
+        // A random half, so that requests that were refused together do not come back together.
+        let wait = Int64.random(in: retries.pause / 2...retries.pause)
+        do throws(IOFailure) { try await load.clock.sleep(until: load.clock.now() &+ wait, load.handle) } catch {
+            throw LoadError(error, .waiting)
+        }
     }
 
     /// Releases the exchange of a response after which the request is repeated.

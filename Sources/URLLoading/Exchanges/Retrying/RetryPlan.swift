@@ -13,14 +13,20 @@ struct RetryPlan {
     private var refusals = 0
     private var wasMisdirected = false
     private static let maximumRefusals = 3
+    private var streamRefusals = 0
+    private static let maximumStreamRefusals = 6
+    /// The nanoseconds to wait before the next attempt, at least 0, from which a random part is taken.
+    private(set) var pause: Int64 = 0
 
     /// The server states that it has not processed the request (RFC 9113 §8.7).
     enum Refusal {
-        /// It has answered no request of the connection.
+        /// The connection has ended, and none of its requests was answered.
         case alone
-        /// It has answered others of the connection, so there are no more such connections than answers: a later
-        /// attempt will be among those.
+        /// The connection has ended, and others of its requests were answered, so there are no more such connections
+        /// than answers: a later attempt will be among those.
         case amongResponses
+        /// The connection goes on. Nothing says that a later attempt will be answered.
+        case ofStream
     }
     /// True if the next attempt must not use an idle connection.
     private(set) var wantsFresh = false
@@ -41,9 +47,18 @@ struct RetryPlan {
 
     /// Returns whether to repeat the request. If a peer closes an idle connection while a request is sent on it, the
     /// request was not answered, and is repeated once on a new connection (RFC 9112 §9.3.1).
-    /// - Parameter refusal: the request may be repeated whatever its method: as long as the server processes others,
-    ///   and otherwise a limited number of times.
+    /// - Parameter refusal: the request may be repeated whatever its method: as long as the server ends its connections
+    ///   after answers, and otherwise a limited number of times.
     mutating func retry(after error: LoadError, isStale: Bool, refusal: Refusal? = nil) -> Bool {
+        pause = 0
+        if refusal == .ofStream {
+            streamRefusals += 1
+            guard streamRefusals <= Self.maximumStreamRefusals else { return false }
+            // The first time at once, because the limit of streams may have been exceeded before it was known; then
+            // after 50, 100, 200, 400 and 800 ms.
+            pause = streamRefusals > 1 ? 50_000_000 << (streamRefusals - 2) : 0
+            return true
+        }
         if let refusal, refusal == .amongResponses || refusals < Self.maximumRefusals {
             // The count begins anew with each sign of progress.
             refusals = refusal == .amongResponses ? 1 : refusals + 1
@@ -76,7 +91,7 @@ struct RetryPlan {
             ? .challenge
             : dropsExpectation
                 ? .expectationFailed
-                : wantsFresh || refusals > 0 || wasMisdirected ? .staleConnection : isRepeated ? .retry : nil
+                : wantsFresh || refusals + streamRefusals > 0 || wasMisdirected ? .staleConnection : isRepeated ? .retry : nil
     }
 }
 
