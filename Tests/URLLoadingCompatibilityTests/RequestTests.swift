@@ -84,4 +84,33 @@ struct RequestTests {
             proxyHost: "p", port: 1, type: NSURLProtectionSpaceHTTPSProxy, realm: nil, authenticationMethod: nil)
         #expect(proxy.isProxy() && proxy.protocol == nil && proxy.receivesCredentialSecurely && proxy != a)
     }
+
+    @Test("protection spaces are compared without regard to the case of the host and to the spelling of the protocol")
+    func spaces() throws {
+        let method = NSURLAuthenticationMethodHTTPBasic
+        let storage = URLCredentialStorage()
+        let ada = URLCredential(user: "ada", password: "secret", persistence: .forSession)
+        let made = URLProtectionSpace(
+            host: "Example.org", port: 443, protocol: NSURLProtectionSpaceHTTPS, realm: "r",
+            authenticationMethod: method)
+        storage.set(ada, for: made)
+        #expect(storage.allCredentials[made] == ["ada": ada] && storage.credentials(for: made) == ["ada": ada])
+        let stored = try #require(storage.allCredentials.keys.first)
+        #expect(stored == made && stored.hash == made.hash && stored.protocol == NSURLProtectionSpaceHTTPS)
+        for other in [
+            URLProtectionSpace(
+                host: "example.org", port: 443, protocol: "https", realm: "r", authenticationMethod: method),
+            URLProtectionSpace(
+                host: "EXAMPLE.ORG", port: 443, protocol: "HTTPS", realm: "r", authenticationMethod: method),
+        ] { #expect(other == made && other.hash == made.hash) }
+        for other in [
+            URLProtectionSpace(
+                host: "example.org", port: 443, protocol: "http", realm: "r", authenticationMethod: method),
+            URLProtectionSpace(
+                host: "example.org", port: 443, protocol: "https", realm: "R", authenticationMethod: method),
+            URLProtectionSpace(
+                proxyHost: "example.org", port: 443, type: NSURLProtectionSpaceHTTPSProxy, realm: "r",
+                authenticationMethod: method),
+        ] { #expect(other != made) }
+    }
 }

@@ -25,16 +25,18 @@ extension Session {
     /// Creates a data task for the classic API, whose events and whole body go to `sink`.
     /// - Parameter holdsSession: true if `finishTasksAndInvalidate` waits for it even if it was never resumed.
     package nonisolated func dataTask(
-        _ request: Request, decisions: Decisions?, sink: any LoadSink, holdsSession: Bool
+        _ request: Request, decisions: Decisions?, sink: any LoadSink, holdsSession: Bool,
+        inPlaceOf old: LoadTask<Data>? = nil
     ) -> LoadTask<Data> {
-        LoadTask(TaskDriver(core, request, decisions, TaskWork(sink: sink), holdsSession: holdsSession), self)
+        let work = TaskWork(sink: sink, predecessor: old?.load.context)
+        return LoadTask(TaskDriver(core, request, decisions, work, holdsSession: holdsSession), self)
     }
 
     /// Creates a task for the classic API whose upload may be resumable.
-    package nonisolated func uploadTask(_ upload: UploadWork, decisions: Decisions?, sink: any LoadSink) -> LoadTask<
-        Data
-    > {
-        LoadTask(
-            TaskDriver(core, upload.request, decisions, TaskWork(sink: sink, upload: upload), holdsSession: true), self)
+    package nonisolated func uploadTask(
+        _ upload: UploadWork, decisions: Decisions?, sink: any LoadSink, inPlaceOf old: LoadTask<Data>? = nil
+    ) -> LoadTask<Data> {
+        let work = TaskWork(sink: sink, upload: upload, predecessor: old?.load.context)
+        return LoadTask(TaskDriver(core, upload.request, decisions, work, holdsSession: true), self)
     }
 }

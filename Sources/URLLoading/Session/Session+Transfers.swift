@@ -160,22 +160,20 @@ extension Session {
 
     /// Creates a download task for the classic API, whose sink holds the session and receives all events.
     package nonisolated func downloadTask(
-        _ request: Request, decisions: Decisions?, sink: any LoadSink
+        _ request: Request, decisions: Decisions?, sink: any LoadSink, inPlaceOf old: LoadTask<DownloadedFile>? = nil
     ) -> LoadTask<DownloadedFile> {
         if agent != nil {
             return backgroundDownload(
                 request, DownloadOptions(), BackgroundOptions(), decisions?.challengesOnly, sink: sink)
         }
-        let work = DownloadWork(DownloadOptions(), nil, core.configuration)
-        return LoadTask(
-            TaskDriver(
-                core, DownloadWork.request(request), decisions, TaskWork(sink: sink, download: work), holdsSession: true
-            ),
-            self)
+        let download = DownloadWork(DownloadOptions(), nil, core.configuration)
+        let work = TaskWork(sink: sink, download: download, predecessor: old?.load.context)
+        return LoadTask(TaskDriver(core, DownloadWork.request(request), decisions, work, holdsSession: true), self)
     }
 
     package nonisolated func downloadTask(
-        resuming token: ResumeToken, request: Request? = nil, decisions: Decisions?, sink: any LoadSink
+        resuming token: ResumeToken, request: Request? = nil, decisions: Decisions?, sink: any LoadSink,
+        inPlaceOf old: LoadTask<DownloadedFile>? = nil
     ) -> LoadTask<DownloadedFile> {
         let request = DownloadWork.request(request ?? token.request)
         if agent != nil {
@@ -183,9 +181,9 @@ extension Session {
                 request, DownloadOptions(), BackgroundOptions(), decisions?.challengesOnly, sink: sink,
                 resuming: token)
         }
-        let work = DownloadWork(DownloadOptions(), token, core.configuration, page: .delivered)
-        return LoadTask(
-            TaskDriver(core, request, decisions, TaskWork(sink: sink, download: work), holdsSession: true), self)
+        let download = DownloadWork(DownloadOptions(), token, core.configuration, page: .delivered)
+        let work = TaskWork(sink: sink, download: download, predecessor: old?.load.context)
+        return LoadTask(TaskDriver(core, request, decisions, work, holdsSession: true), self)
     }
 
     /// Runs a task on behalf of the calling task: cancelling the calling task cancels it.

@@ -4,12 +4,12 @@ public import Foundation
 public import URLLoading
 
 /// The protocol of a server: http.
-public let NSURLProtectionSpaceHTTP = "NSURLProtectionSpaceHTTP"
+public let NSURLProtectionSpaceHTTP = "http"
 /// The protocol of a server: https.
-public let NSURLProtectionSpaceHTTPS = "NSURLProtectionSpaceHTTPS"
+public let NSURLProtectionSpaceHTTPS = "https"
 /// The protocol of a server: ftp.
 @available(*, deprecated, message: "Use NSURLProtectionSpaceHTTPS and a server that speaks it")
-public let NSURLProtectionSpaceFTP = "NSURLProtectionSpaceFTP"
+public let NSURLProtectionSpaceFTP = "ftp"
 /// The type of a proxy for http.
 public let NSURLProtectionSpaceHTTPProxy = "NSURLProtectionSpaceHTTPProxy"
 /// The type of a proxy for https.
@@ -37,14 +37,15 @@ public let NSURLAuthenticationMethodClientCertificate = "NSURLAuthenticationMeth
 /// A decision about the certificate of the server.
 public let NSURLAuthenticationMethodServerTrust = "NSURLAuthenticationMethodServerTrust"
 
-/// The area in which a credential is valid: a server or proxy, its realm and its authentication method.
+/// The area in which a credential is valid: a server or proxy, its realm and its authentication method. Spaces are
+/// compared as ``URLCredentialStorage`` compares them: without regard to the case of host and protocol.
 open class URLProtectionSpace: NSObject, NSCopying, @unchecked Sendable {
     // Unchecked: no open class can be checked; its properties are immutable or under a lock.
     private let space: Space
     private let trust: ServerTrust?
     private let issuers: [Data]?
 
-    private struct Space: Hashable, Sendable {
+    private struct Space: Sendable {
         var host: String
         var port: Int
         /// `http`, `https`, `ftp`, or the type of a proxy.
@@ -100,10 +101,7 @@ open class URLProtectionSpace: NSObject, NSCopying, @unchecked Sendable {
     /// Whether a credential is protected from eavesdroppers: sent over TLS, or by a method that does not transmit the
     /// password.
     open var receivesCredentialSecurely: Bool {
-        switch space.name {
-        case "https", NSURLProtectionSpaceHTTPS, "ftps", NSURLProtectionSpaceHTTPSProxy: return true
-        default: break
-        }
+        if ["https", "ftps"].contains(core.scheme) { return true }
         switch space.method {
         case NSURLAuthenticationMethodHTTPDigest, NSURLAuthenticationMethodNTLM, NSURLAuthenticationMethodNegotiate,
             NSURLAuthenticationMethodClientCertificate, NSURLAuthenticationMethodServerTrust:
@@ -133,15 +131,15 @@ open class URLProtectionSpace: NSObject, NSCopying, @unchecked Sendable {
     open func copy(with zone: NSZone? = nil) -> Any { self }
 
     open override func isEqual(_ object: Any?) -> Bool {
-        (object as? URLProtectionSpace).map { $0.space == space } ?? false
+        (object as? URLProtectionSpace).map { $0.core == core } ?? false
     }
-    open override var hash: Int { space.hashValue }
+    open override var hash: Int { core.hashValue }
 
     // MARK: The core's names
 
     final var core: ProtectionSpace {
         ProtectionSpace(
-            host: host.lowercased(), port: port, scheme: Self.scheme(space.name, isProxy: space.isProxy), realm: realm,
+            host: host.lowercased(), port: port, scheme: Self.scheme(space.name), realm: realm,
             method: Self.method(authenticationMethod), isProxy: space.isProxy)
     }
 
@@ -169,11 +167,11 @@ open class URLProtectionSpace: NSObject, NSCopying, @unchecked Sendable {
         }
     }
 
-    private static func scheme(_ name: String?, isProxy: Bool) -> String {
+    private static func scheme(_ name: String?) -> String {
         switch name {
-        case NSURLProtectionSpaceHTTPS, NSURLProtectionSpaceHTTPSProxy: "https"
-        case NSURLProtectionSpaceHTTP, NSURLProtectionSpaceHTTPProxy: "http"
-        case "NSURLProtectionSpaceFTP", "NSURLProtectionSpaceFTPProxy": "ftp"
+        case NSURLProtectionSpaceHTTPSProxy: "https"
+        case NSURLProtectionSpaceHTTPProxy: "http"
+        case "NSURLProtectionSpaceFTPProxy": "ftp"
         case NSURLProtectionSpaceSOCKSProxy: "socks5"
         default: name?.lowercased() ?? "http"
         }

@@ -90,8 +90,9 @@ final class BytePipe: Sendable {
 
     func response(_ begin: () -> Void) async throws -> URLResponse {
         try await withUnsafeThrowingContinuation { continuation in
-            // A task cancelled during its creation may already have ended.
+            // A task that was resumed or cancelled during its creation may already have a response, or have ended.
             let known = state.withLock { state -> Result<URLResponse, any Error>? in
+                if let response = state.response { return .success(response) }
                 if let outcome = state.outcome { return .failure(outcome ?? URLError.described(.badServerResponse)) }
                 state.headReader = continuation
                 return nil

@@ -35,9 +35,13 @@ struct StreamPieces: AsyncSequence, Sendable {
 
         deinit {
             guard isClaimed.load(ordering: .relaxed) else { return }
-            if stream.hasSource { stream.close() }
-            // Last: another reader finds the stream in use or closed.
-            StreamsInUse.remove(stream)
+            nonisolated(unsafe) let stream = stream
+            // A method of the program, which may block; the last reference to the reader is dropped on the event loop.
+            BlockingThreads.programs.run {
+                if stream.hasSource { stream.close() }
+                // Last: another reader finds the stream in use or closed.
+                StreamsInUse.remove(stream)
+            }
         }
 
         func read() -> Result<Data?, any Error> {
@@ -127,7 +131,15 @@ extension InputStream {
     }
 
     /// Whether neither the program nor a load has opened the stream.
-    var isUnread: Bool { !hasSource || streamStatus == .notOpen }
+    var isUnread: Bool {
+        get async {
+            nonisolated(unsafe) let stream = self
+            // The status of a subclass is code of the program, which may block.
+            return await BlockingThreads.programs.call(.never) {
+                !stream.hasSource || stream.streamStatus == .notOpen
+            } ?? false
+        }
+    }
 }
 
 extension RequestBody {

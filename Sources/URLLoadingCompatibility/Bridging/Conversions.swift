@@ -128,7 +128,9 @@ extension Configuration {
         networks.waitsForConnectivity = values.waitsForConnectivity
         networks.trafficClass = TrafficClass(values.serviceType)
         tls.setVersions(from: values.minimumTLS, to: values.maximumTLS)
-        authentication.credentialStore = values.credentials?.store
+        // Without a storage the session has a store of its own, in memory: `nil` is the user's store, of which only the
+        // background agent makes use.
+        authentication.credentialStore = values.credentials?.store ?? (values.isBackground ? nil : CredentialStore())
         cookies.storage = values.cookies.map { .store($0.store) } ?? .none
         cookies.acceptPolicy = values.acceptPolicy?.core
         cookies.fallbackPolicy = .onlyFromMainDocument

@@ -61,13 +61,17 @@ extension TaskBridge: LaneCaller {
             }
         case .becameDownload(let old, let new):
             dataDelegate?.urlSession(session, dataTask: old, didBecome: new)
-            Task.onLoop { await self.openSpool() }
+            // The task may have been cancelled.
+            if isHeld { Task.onLoop { await self.openSpool() } }
         case .becameStream(let stream):
+            session.announce(stream)
             if let task = task as? URLSessionDataTask {
                 dataDelegate?.urlSession(session, dataTask: task, didBecome: stream)
             }
             leave(session, task)
             stream.resume()
+            // Not before, so that the delegate has met the task whose end it is notified of.
+            if let bridge = stream.bridge, let connection = bridge.stream { bridge.follow(connection) }
         case .opened, .closed: deliver(call, session, task as? URLSessionWebSocketTask)
         case .readClosed, .writeClosed, .betterRoute, .captured: deliver(call, session, task as? URLSessionStreamTask)
         case .metrics(let metrics):

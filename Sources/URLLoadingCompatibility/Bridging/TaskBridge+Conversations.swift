@@ -70,7 +70,7 @@ extension TaskBridge: WebSocketSink {
 
     // MARK: Streams
 
-    /// Reports the events of a stream; the end of the stream is the end of its task.
+    /// Reports the end of a stream, which is the end of its task.
     func follow(_ stream: StreamTask) {
         Task.onLoop { [self] in
             let error = await stream.ended()

@@ -17,9 +17,11 @@ extension TaskBridge: LoadSink {
         case .challenged, .retrying, .retryRefused, .stored, .notStored, .becameDownload: return
         case .becameStream(let stream): return becameStream(stream)
         case .received(let bytes):
-            guard kind == .download, downloadDelegate != nil else { return }
+            // The delegate is notified only of downloads whose file it gets.
+            guard kind == .download, !hasHandler, downloadDelegate != nil else { return }
             state.withLock { $0.mailbox.put(written: bytes) }
         case .resumed(let offset, let expected):
+            guard !hasHandler else { return }
             state.withLock { $0.mailbox.put(resumedAt: offset, expected: expected) }
         case .metrics(let metrics):
             guard taskDelegate != nil else { return }

@@ -49,6 +49,13 @@ extension TaskBridge {
         return decisions
     }()
 
+    /// The cache policy of requests without one of their own. The handshake of a WebSocket is never answered from the
+    /// cache.
+    var cachePolicy: URLRequest.CachePolicy {
+        guard kind != .socket else { return .reloadIgnoringLocalCacheData }
+        return state.withLock { $0.session }?.requestCachePolicy ?? .useProtocolCachePolicy
+    }
+
     // MARK: Redirects
 
     private func decide(_ redirect: Redirect) async throws -> RedirectDecision {
@@ -70,7 +77,7 @@ extension TaskBridge {
         case .reply(let other?):
             if other == proposed { return .follow }
             var request: Request
-            switch Request.make(other) {
+            switch Request.make(other, cachePolicy) {
             case .success(let made): request = made
             case .failure(let error):
                 // Not thrown: the error of a decision would hide the reason.

@@ -159,14 +159,13 @@ extension TaskBridge {
         guard let session = state.withLock({ $0.session }) else { return }
         let task = session.makeTask(
             .init(request: URLRequest(), kind: .stream, isSuccessor: true), { URLSessionStreamTask($0) }
-        ) {
-            bridge in
-            bridge.follow(stream)
-            return .success(.stream(stream))
-        }
-        state.withLock { state in
+        ) { _ in .success(.stream(stream)) }
+        let isCanceled = state.withLock { state in
             if let load = state.load { state.work = .replaced(load) }
+            state.mailbox.surrender(.becameStream(task))
+            return state.isCanceled
         }
-        process(.becameStream(task))
+        if isCanceled { task.cancel() }
+        schedule()
     }
 }

@@ -28,7 +28,8 @@ final class TaskBridge: Sendable {
         let request: URLRequest
         let kind: Kind
         var handler: Handler?
-        /// The task continues the load of another task, which is allowed even after the session was invalidated.
+        /// The task continues the load of another task, which is allowed even after the session was invalidated. It is
+        /// announced by the other task's last call.
         var isSuccessor = false
         /// The identifier that the task had in an earlier program.
         var identifier: Int?

@@ -66,8 +66,8 @@ open class NSURLConnection: NSObject, @unchecked Sendable {
             return (state.task, state.delegate.take(), state.session.take())
         }
         task?.cancel()
-        // The delegate queue of a cancelled connection may never run again.
         session?.finishTasksAndInvalidate()
+        runLoops.leaveRunLoops()
         withExtendedLifetime(delegate) {}
     }
 

@@ -2,6 +2,7 @@
 
 public import Foundation
 import Synchronization
+import URLLoading
 import URLLoadingIO
 
 /// One load into a file of the program's choice: the API that preceded sessions.
@@ -68,13 +69,15 @@ open class NSURLDownload: NSObject, @unchecked Sendable {
             return (state.task, state.delegate.take())
         }
         withExtendedLifetime(delegate) {}
+        defer { runLoops.leaveRunLoops() }
         guard !deletesFileUponFailure, let task = task as? URLSessionDownloadTask else { return task?.cancel() ?? () }
         task.cancel { [self] in keep($0) }
     }
 
     /// Sets the path of the complete file. To be called in `decideDestinationWithSuggestedFilename` or before; later
     /// calls have no effect.
-    /// - Parameter allowOverwrite: whether an existing file is replaced; otherwise a number is added to the name.
+    /// - Parameter allowOverwrite: whether an existing file is replaced; otherwise a number is added to the name. A
+    ///   folder is not replaced: the download fails with `URLError.cannotMoveFile`.
     open func setDestination(_ path: String, allowOverwrite: Bool) {
         state.withLock { if $0.destination == nil { $0.destination = (path, allowOverwrite) } }
     }
@@ -104,6 +107,7 @@ open class NSURLDownload: NSObject, @unchecked Sendable {
 
     private func load(_ adaptor: DownloadAdaptor, _ session: URLSession) {
         defer { session.finishTasksAndInvalidate() }
+        guard !state.withLock({ $0.isOver }) else { return }
         self.delegate?.downloadDidBegin(self)
         let task: URLSessionTask
         if let resumed {
@@ -142,23 +146,21 @@ open class NSURLDownload: NSObject, @unchecked Sendable {
         let fallback = FileManager.default.temporaryDirectory.appendingPathComponent(suggested).path
         let (path, overwrites) = state.withLock { $0.destination } ?? (fallback, false)
         let place = overwrites ? URL(fileURLWithPath: path) : Self.free(path)
-        // The temporary file is readable by its owner only; the destination gets the permissions of a new file, or of
-        // the file it replaces.
-        let permissions = FileWriter.permissions(at: place.path) ?? FileWriter.permissionsOfNewFiles
-        if overwrites { try? FileManager.default.removeItem(at: place) }
-        try FileManager.default.moveItem(at: location, to: place)
-        try? FileManager.default.setAttributes([.posixPermissions: Int(permissions)], ofItemAtPath: place.path)
+        // In one step: a file that is replaced stays until the new one has its name, and a folder is not replaced.
+        do throws(LoadError) {
+            try DownloadedFile.move(location, to: place, overwriting: overwrites)
+        } catch { throw URLError(error) }
         return place.path
     }
 
-    /// Returns a path at which no file exists, with a number added if necessary.
+    /// Returns a path that names nothing, not even a symbolic link without a target, with a number added if necessary.
     private static func free(_ path: String) -> URL {
         let wanted = URL(fileURLWithPath: path)
         let stem = wanted.deletingPathExtension().lastPathComponent
         let suffix = wanted.pathExtension
         var place = wanted
         var number = 1
-        while FileManager.default.fileExists(atPath: place.path) {
+        while (try? FileManager.default.attributesOfItem(atPath: place.path)) != nil {
             number += 1
             let name = "\(stem)-\(number)" + (suffix.isEmpty ? "" : ".\(suffix)")
             place = wanted.deletingLastPathComponent().appendingPathComponent(name)

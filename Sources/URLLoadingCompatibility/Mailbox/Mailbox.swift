@@ -181,13 +181,16 @@ struct Mailbox: Sendable {
     /// Records the end of the load. If the task has already failed, its first error stays.
     mutating func finish(_ error: LoadError?) { phase.finish(error) }
 
-    /// Ends the task for its caller: calls that are due are dropped, except the last ones. The first error counts.
+    /// Ends the task for its caller: calls that are due are dropped, except the last ones, and that with which the
+    /// delegate meets the task that this one has become. The first error counts.
     mutating func fail(_ error: LoadError) -> Released {
         guard !isOver else { return Released() }
         phase.fail(error)
         overtake()
-        (due, gate, body) = (DueCalls(), .open, Data())
-        return release()
+        (due, gate, body) = (DueCalls(turned: due.turned), .open, Data())
+        var released = release()
+        if case .becameStream(let successor)? = due.turned { released.successor = successor }
+        return released
     }
 
     // MARK: Waiters
@@ -237,6 +240,10 @@ struct Mailbox: Sendable {
         due.turned = call
         use = .file
     }
+
+    /// Adds the last call of a task whose connection another task has. It is made even if the task was cancelled,
+    /// because its load reports no end.
+    mutating func surrender(_ call: Call) { due.turned = call }
 
     /// Returns the buffered bytes of the body, and the waiter to resume once they are written.
     mutating func takeBody() -> (Data, UnsafeContinuation<Void, Never>?) {
@@ -311,7 +318,10 @@ extension Mailbox {
         }
         if let sent = due.sent.take() { return .sent(sent) }
         if let place = questions.firstIndex(where: { !$0.comesLast }) { return nextQuestion(place) }
-        if let turned = due.turned.take() { return turned }
+        if let turned = due.turned.take() {
+            if case .becameStream = turned { handOver() }
+            return turned
+        }
         switch gate {
         case .held: return nil
         case .due(let response):
@@ -347,13 +357,13 @@ extension Mailbox {
 
     private mutating func nextConversationCall() -> Call {
         let call = due.conversation.removeFirst()
-        switch call {
-        case .captured, .becameStream:
-            phase.handOver()
-            asked = []
-        default: break
-        }
+        if case .captured = call { handOver() }
         return call
+    }
+
+    private mutating func handOver() {
+        phase.handOver()
+        asked = []
     }
 
     /// Returns the next call after the end of a load: the file, the metrics, the end.

@@ -54,9 +54,12 @@ extension Mailbox {
     struct Released: Sendable {
         var waiter: UnsafeContinuation<Void, Never>?
         var questions: [any Question] = []
+        /// The stream that the cancelled task has become.
+        var successor: URLSessionStreamTask?
 
         func settle() {
             waiter?.resume()
+            successor?.cancel()
             for question in questions { question.withdraw() }
         }
     }

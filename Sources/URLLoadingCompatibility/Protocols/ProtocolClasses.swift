@@ -44,7 +44,9 @@ struct ClassHandler: ProgramHandler {
     func canonical(_ request: Request) -> Request? {
         guard let choice = choice(for: request) else { return nil }
         let canonical = choice.kind.canonicalRequest(for: choice.asked)
-        guard canonical != choice.asked, case .success(var made) = Request.make(canonical) else { return nil }
+        guard canonical != choice.asked,
+            case .success(var made) = Request.make(canonical, choice.bridge.cachePolicy)
+        else { return nil }
         // The core's request is kept where it holds more than the classic one, such as a body from a file.
         if canonical.httpBody == choice.asked.httpBody, canonical.httpBodyStream === choice.asked.httpBodyStream {
             made.body = request.body

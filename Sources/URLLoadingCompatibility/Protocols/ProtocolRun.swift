@@ -116,7 +116,7 @@ final class ProtocolRun: NSObject, URLProtocolClient, Sendable {
                 return .response(response.core(answering: request), body: ProtocolBody(self, response, policy))
             case .redirect(let other, let response)?:
                 stop()
-                return try redirect(to: other, response)
+                return try await redirect(to: other, response)
             case .failure(let error)?:
                 stop()
                 throw ProtocolFailure(error)
@@ -126,11 +126,11 @@ final class ProtocolRun: NSObject, URLProtocolClient, Sendable {
         }
     }
 
-    private func redirect(to other: URLRequest, _ response: URLResponse) throws -> ProtocolResponse {
-        var made = try Request.make(other).get()
+    private func redirect(to other: URLRequest, _ response: URLResponse) async throws -> ProtocolResponse {
+        var made = try Request.make(other, bridge.cachePolicy).get()
         bridge.mark(&made)
         // The class may pass on the stream that it was given and has not read.
-        let isUnread = other.httpBodyStream?.isUnread == true
+        let isUnread = await other.httpBodyStream?.isUnread == true
         bridge.state.withLock { state in
             state.next = other
             state.offerStream(of: other, insteadOf: isUnread ? nil : request)

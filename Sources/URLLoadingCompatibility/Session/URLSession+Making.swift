@@ -20,13 +20,19 @@ extension URLSession {
 
     final func makeDataTask(_ request: URLRequest, _ handler: TaskBridge.Handler?) -> URLSessionDataTask {
         makeTask(.init(request: request, kind: .data, handler: handler), { URLSessionDataTask($0) }) {
-            self.load(request, $0, self.pushed)
+            self.load(request, $0) { self.pushed($0, $1) }
         }
     }
 
     /// Creates a load that pushes its body to the bridge.
-    final func pushed(_ request: Request, _ bridge: TaskBridge) -> Result<BridgedLoad, LoadError> {
-        .success(.data(core.dataTask(request, decisions: bridge.decisions, sink: bridge, holdsSession: true)))
+    /// - Parameter old: a load of the same task that has not begun.
+    final func pushed(
+        _ request: Request, _ bridge: TaskBridge, inPlaceOf old: LoadTask<Data>? = nil
+    ) -> Result<BridgedLoad, LoadError> {
+        .success(
+            .data(
+                core.dataTask(
+                    request, decisions: bridge.decisions, sink: bridge, holdsSession: true, inPlaceOf: old)))
     }
 
     /// - Parameter make: creates the load from a valid request.
@@ -72,15 +78,17 @@ extension URLSession {
             isLate
                 ? .failure(.tooLate(setup.request))
                 : misuse.map { .failure(.notInBackground($0, setup.request)) } ?? load(bridge))
-        announce(task)
+        if !setup.isSuccessor { announce(task) }
         return task
     }
 
     /// The delegate of the task that an async method is creating.
     @TaskLocal static var awaitedDelegate: (any URLSessionTaskDelegate)?
 
-    /// Makes the first call about a task, synchronously, before the program can resume the task.
-    private final func announce(_ task: URLSessionTask) {
+    /// Makes the first call about a task, synchronously, before the program can resume the task. For a task that
+    /// continues the load of another one on the delegate queue: that load ends on the event loop, which the delegate
+    /// must not block.
+    final func announce(_ task: URLSessionTask) {
         guard let own = Self.awaitedDelegate else {
             (task.ownDelegate ?? delegates.task)?.urlSession(self, didCreateTask: task)
             return

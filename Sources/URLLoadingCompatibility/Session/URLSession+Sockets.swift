@@ -19,7 +19,7 @@ extension URLSession {
 
     final func makeSocket(_ request: URLRequest, _ protocols: [String]) -> URLSessionWebSocketTask {
         makeTask(.init(request: request, kind: .socket), { URLSessionWebSocketTask($0) }) { bridge in
-            Request.make(request, .reloadIgnoringLocalCacheData).map { made in
+            Request.make(request, bridge.cachePolicy).map { made in
                 var options = WebSocketOptions()
                 options.maximumMessageSize = URLSessionWebSocketTask.usualMessageSize
                 return .socket(

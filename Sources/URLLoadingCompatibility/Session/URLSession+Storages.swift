@@ -21,6 +21,8 @@ extension URLSession {
                 for credential in users.values { credentials.remove(credential, for: space) }
             }
         }
+        // Bearer tokens, which the classic API does not list; and all credentials of a session without a storage.
+        core.configuration.authentication.credentialStore?.removeAll()
         core.closeIdleConnections()
     }
 

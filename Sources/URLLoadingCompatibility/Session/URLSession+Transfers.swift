@@ -20,20 +20,20 @@ extension URLSession {
         }
     }
 
-    private final func uploading(_ request: Request, _ source: UploadTicket.Source, _ bridge: TaskBridge) -> Result<
-        BridgedLoad, LoadError
-    > {
+    private final func uploading(
+        _ request: Request, _ source: UploadTicket.Source, _ bridge: TaskBridge, inPlaceOf old: LoadTask<Data>? = nil
+    ) -> Result<BridgedLoad, LoadError> {
         var request = request
         request.setBody(source.body)
-        guard let upload = UploadWork(request, source) else { return pushed(request, bridge) }
-        return uploading(upload, .upload(upload), bridge)
+        guard let upload = UploadWork(request, source) else { return pushed(request, bridge, inPlaceOf: old) }
+        return uploading(upload, .upload(upload), bridge, inPlaceOf: old)
     }
 
-    private final func uploading(_ upload: UploadWork, _ origin: TaskBridge.Origin, _ bridge: TaskBridge) -> Result<
-        BridgedLoad, LoadError
-    > {
+    private final func uploading(
+        _ upload: UploadWork, _ origin: TaskBridge.Origin, _ bridge: TaskBridge, inPlaceOf old: LoadTask<Data>? = nil
+    ) -> Result<BridgedLoad, LoadError> {
         bridge.state.withLock { $0.active?.origin = origin }
-        return .success(.data(core.uploadTask(upload, decisions: bridge.decisions, sink: bridge)))
+        return .success(.data(core.uploadTask(upload, decisions: bridge.decisions, sink: bridge, inPlaceOf: old)))
     }
 
     final func makeDownload(_ request: URLRequest, _ handler: TaskBridge.Handler?) -> URLSessionDownloadTask {
@@ -75,35 +75,44 @@ extension URLSession {
         }
     }
 
-    private final func resumed(_ token: ResumeToken, _ bridge: TaskBridge) -> Result<BridgedLoad, LoadError> {
+    private final func resumed(
+        _ token: ResumeToken, _ bridge: TaskBridge, inPlaceOf old: LoadTask<DownloadedFile>? = nil
+    ) -> Result<BridgedLoad, LoadError> {
         bridge.state.withLock { $0.active?.origin = .resumedDownload(token) }
-        return .success(.download(core.downloadTask(resuming: token, decisions: bridge.decisions, sink: bridge)))
+        return .success(
+            .download(core.downloadTask(resuming: token, decisions: bridge.decisions, sink: bridge, inPlaceOf: old)))
     }
 
-    private final func resumed(_ ticket: UploadTicket, _ bridge: TaskBridge) -> Result<BridgedLoad, LoadError> {
+    private final func resumed(
+        _ ticket: UploadTicket, _ bridge: TaskBridge, inPlaceOf old: LoadTask<Data>? = nil
+    ) -> Result<BridgedLoad, LoadError> {
         let upload = UploadWork(ticket)
-        return uploading(upload, .resumedUpload(ticket, upload), bridge)
+        return uploading(upload, .resumedUpload(ticket, upload), bridge, inPlaceOf: old)
     }
 
-    /// Creates another load for a task whose load has not begun.
+    /// Creates another load for a task whose load has not begun, in the place of that load: a session that finishes its
+    /// tasks waits for it.
     final func makeLoad(
         _ request: URLRequest, _ bridge: TaskBridge, like task: URLSessionTask, _ old: BridgedLoad
     ) -> Result<BridgedLoad, LoadError> {
         let origin = bridge.state.withLock { $0.active?.origin } ?? .request
-        switch origin {
-        case .resumedDownload(let token) where request == bridge.original: return resumed(token, bridge)
-        case .resumedUpload(let ticket, _) where request == bridge.original: return resumed(ticket, bridge)
-        case .request, .upload, .resumedUpload, .resumedDownload: break
+        switch (old, origin) {
+        case (.download(let load), .resumedDownload(let token)) where request == bridge.original:
+            return resumed(token, bridge, inPlaceOf: load)
+        case (.data(let load), .resumedUpload(let ticket, _)) where request == bridge.original:
+            return resumed(ticket, bridge, inPlaceOf: load)
+        default: break
         }
         return requested(request, for: bridge).flatMap { made in
             switch old {
-            case .download:
-                return .success(.download(core.downloadTask(made, decisions: bridge.decisions, sink: bridge)))
+            case .download(let load):
+                return .success(
+                    .download(core.downloadTask(made, decisions: bridge.decisions, sink: bridge, inPlaceOf: load)))
             case .data(let load):
-                if let upload = origin.upload { return uploading(made, upload.source, bridge) }
+                if let upload = origin.upload { return uploading(made, upload.source, bridge, inPlaceOf: load) }
                 var made = made
                 if task is URLSessionUploadTask, let body = load.request.body { made.setBody(body) }
-                return pushed(made, bridge)
+                return pushed(made, bridge, inPlaceOf: load)
             // WebSockets and streams keep their request.
             case .socket, .stream: return .success(old)
             }

@@ -217,8 +217,10 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         set { state.withLock { $0.maximumTLS = newValue } }
     }
 
-    /// The store of credentials: the user's own for ``default``, a private one for ``ephemeral``; with `nil` none are
-    /// stored or looked up.
+    /// The store of credentials: the user's own for ``default``, a private one for ``ephemeral``. With `nil` no storage
+    /// is looked up or written: the session remembers a credential that its delegate provides until the session ends,
+    /// or is reset, unless the credential's persistence is `none`. A background session has `nil`, and its agent looks
+    /// up the user's own store.
     open var urlCredentialStorage: URLCredentialStorage? {
         get { values.credentials }
         set { state.withLock { $0.credentials = newValue } }

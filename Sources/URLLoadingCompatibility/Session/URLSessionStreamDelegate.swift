@@ -4,10 +4,11 @@ public import Foundation
 
 /// Is notified of the events of streams.
 public protocol URLSessionStreamDelegate: URLSessionTaskDelegate {
-    /// The read side is closed: the peer has ended its side, or ``URLSessionStreamTask/closeRead()`` was called.
+    /// The read side is closed: a read has found that the peer has ended its side, or
+    /// ``URLSessionStreamTask/closeRead()`` was called. Called once.
     func urlSession(_ session: URLSession, readClosedFor streamTask: URLSessionStreamTask)
 
-    /// The write side is closed, after ``URLSessionStreamTask/closeWrite()``.
+    /// The write side is closed, after ``URLSessionStreamTask/closeWrite()``. Called once.
     func urlSession(_ session: URLSession, writeClosedFor streamTask: URLSessionStreamTask)
 
     /// The networks of this machine have changed (links, addresses, default routes), and the peer would now be reached

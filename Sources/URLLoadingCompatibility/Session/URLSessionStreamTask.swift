@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 public import Foundation
+import Synchronization
 import URLLoading
 import URLLoadingIO
 
@@ -17,6 +18,8 @@ import URLLoadingIO
 open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
     // Unchecked: no open class can be checked; its properties are immutable or under a lock.
     private let calls = CallChain()
+    private let hasClosedRead = Atomic<Bool>(false)
+    private let hasClosedWrite = Atomic<Bool>(false)
 
     /// Reads bytes.
     /// - Parameters:
@@ -55,7 +58,7 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
                 atLeast: least, atMost: max(1, most), timeout: Duration(timeout: timeout))
             return (data, isEnd)
         }
-        if case .success((_, true)) = result { bridge?.process(.readClosed) }
+        if case .success((_, true)) = result { noteClosedRead() }
         return result
     }
 
@@ -88,7 +91,7 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
     open func closeWrite() {
         calls.append(.output) { [self] in
             let result = await attempt { (stream) throws(LoadError) in try await stream.closeWrite() }
-            if result.failure == nil { bridge?.process(.writeClosed) }
+            if result.failure == nil { noteClosedWrite() }
         }
     }
 
@@ -97,8 +100,16 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
         calls.append(.input) { [self] in
             guard let stream = bridge?.stream else { return }
             stream.closeRead()
-            bridge?.process(.readClosed)
+            noteClosedRead()
         }
+    }
+
+    private func noteClosedRead() {
+        if !hasClosedRead.exchange(true, ordering: .relaxed) { bridge?.process(.readClosed) }
+    }
+
+    private func noteClosedWrite() {
+        if !hasClosedWrite.exchange(true, ordering: .relaxed) { bridge?.process(.writeClosed) }
     }
 
     /// Starts TLS after all pending reads and writes; later ones wait for it. The certificate must be valid for the
@@ -121,8 +132,8 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
             guard let stream = bridge?.stream, stream.isSecure else { return }
             try? await stream.closeWrite()
             stream.closeRead()
-            bridge?.process(.writeClosed)
-            bridge?.process(.readClosed)
+            noteClosedWrite()
+            noteClosedRead()
         }
     }
 

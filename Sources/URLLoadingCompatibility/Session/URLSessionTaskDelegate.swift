@@ -9,7 +9,8 @@ public import Foundation
 public protocol URLSessionTaskDelegate: URLSessionDelegate {
     /// A task was created. This is the first call about the task, made before the creating method returns, on the
     /// calling thread and not on the delegate queue. The method in which to configure tasks, and in which a task's own
-    /// delegate obtains the task.
+    /// delegate obtains the task. A stream task that a data task has become is announced on the delegate queue, before
+    /// `didBecome streamTask`.
     func urlSession(_ session: URLSession, didCreateTask task: URLSessionTask)
 
     /// The ``URLSessionTask/earliestBeginDate`` of a task has come. By default its request is sent.

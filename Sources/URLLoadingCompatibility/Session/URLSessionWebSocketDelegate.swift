@@ -19,10 +19,20 @@ public protocol URLSessionWebSocketDelegate: URLSessionTaskDelegate {
 extension URLSessionWebSocketDelegate {
     public func urlSession(
         _ session: URLSession, webSocketTask: URLSessionWebSocketTask, didOpenWithProtocol protocol: String?
-    ) {}
+    ) {
+        nextDelegate(session, webSocketTask)?.urlSession(
+            session, webSocketTask: webSocketTask, didOpenWithProtocol: `protocol`)
+    }
 
     public func urlSession(
         _ session: URLSession, webSocketTask: URLSessionWebSocketTask,
         didCloseWith closeCode: URLSessionWebSocketTask.CloseCode, reason: Data?
-    ) {}
+    ) {
+        nextDelegate(session, webSocketTask)?.urlSession(
+            session, webSocketTask: webSocketTask, didCloseWith: closeCode, reason: reason)
+    }
+
+    private func nextDelegate(_ session: URLSession, _ task: URLSessionTask) -> (any URLSessionWebSocketDelegate)? {
+        next(in: session, task) as? any URLSessionWebSocketDelegate
+    }
 }

@@ -3,10 +3,12 @@
 import Foundation
 import Testing
 import URLLoading
-import URLLoadingCompatibility
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
+
+@testable import URLLoadingCompatibility
 
 /// More of checklist 66 to 88 with delegates: client certificates, proxies, Digest, and the persistence of credentials.
 @Suite(.timeLimit(.minutes(4)))
@@ -155,6 +157,75 @@ struct CredentialRows {
             let again = CredentialStore(file: URL(filePath: StorageFolders.state + "/credentials.json"))
             #expect(again.all.contains { $0.key.port == Int(origin.port) } == (persistence == .permanent))
             storage.remove(URLCredential(user: "ada", password: "secret", persistence: persistence), for: space)
+        }
+    }
+
+    // MARK: No storage
+
+    private static func locked(_ origin: HTTPTestServer) {
+        origin.route("/") { request in
+            guard request.headers[.authorization] != nil else {
+                return .status(.unauthorized, headers: [.wwwAuthenticate: "Basic realm=\"kept\""])
+            }
+            return .ok("in")
+        }
+    }
+
+    @Test(
+        "without a credential storage the user's stored credentials are neither sent nor proposed nor changed",
+        arguments: [URLCredential.Persistence.forSession, .permanent])
+    func noStorage(_ persistence: URLCredential.Persistence) async throws {
+        try await withHTTPTestServer(serving: Self.locked) { origin in
+            let storage = URLCredentialStorage.shared
+            let space = URLProtectionSpace(
+                host: origin.url().host ?? "", port: Int(origin.port), protocol: "http", realm: "kept",
+                authenticationMethod: NSURLAuthenticationMethodHTTPBasic)
+            let stored = URLCredential(user: "ada", password: "secret", persistence: persistence)
+            storage.set(stored, for: space)
+            defer { storage.remove(stored, for: space) }
+            let configuration = URLSessionConfiguration.default
+            (configuration.urlCredentialStorage, configuration.urlCache) = (nil, nil)
+            let plain = URLSession(configuration: configuration)
+            let result = await plain.result(URLRequest(url: origin.url()))
+            #expect((result.response as? HTTPURLResponse)?.statusCode == 401)
+            #expect(origin.requests.allSatisfy { $0.headers[.authorization] == nil })
+            plain.invalidateAndCancel()
+
+            let proposed = Box<String?>()
+            let delegate = Answering { challenge in
+                proposed.add(challenge.proposedCredential?.user)
+                return URLCredential(user: "eve", password: "own", persistence: persistence)
+            }
+            let asking = URLSession(configuration: configuration, delegate: delegate, delegateQueue: nil)
+            let answered = await asking.result(URLRequest(url: origin.url()))
+            #expect(answered.data == Data("in".utf8) && proposed.all == [nil])
+            #expect(storage.credentials(for: space)?.keys.sorted() == ["ada"])
+            asking.invalidateAndCancel()
+        }
+    }
+
+    @Test(
+        "reset removes logins and tokens, with a credential storage and without one", arguments: [true, false])
+    func reset(_ hasStorage: Bool) async throws {
+        try await withHTTPTestServer(serving: Self.locked) { origin in
+            let delegate = Answering { _ in URLCredential(user: "ada", password: "secret", persistence: .forSession) }
+            let configuration = URLSessionConfiguration.ephemeral
+            configuration.urlCache = nil
+            if !hasStorage { configuration.urlCredentialStorage = nil }
+            let space = try ProtectionSpace(server: origin.url("/"), method: .bearer)
+            configuration.urlCredentialStorage?.store.set(.bearer("token"), for: space)
+            let session = URLSession(configuration: configuration, delegate: delegate, delegateQueue: nil)
+            for _ in 0..<2 {
+                for _ in 0..<2 {
+                    let result = await session.result(URLRequest(url: origin.url()))
+                    #expect(result.data == Data("in".utf8))
+                }
+                await session.reset()
+            }
+            let sent = origin.requests.map { $0.headers[.authorization] != nil }
+            #expect(sent == [false, true, true, false, true, true])
+            #expect(configuration.urlCredentialStorage?.store.all.isEmpty ?? true)
+            session.invalidateAndCancel()
         }
     }
 

@@ -67,6 +67,68 @@ struct CacheRows {
         }
     }
 
+    /// A class that adds a field to requests for the path `/`.
+    private final class Adding: URLProtocol {
+        override class func canInit(with request: URLRequest) -> Bool {
+            request.url?.path == "/" && request.value(forHTTPHeaderField: "X-New") == nil
+        }
+        override class func canonicalRequest(for request: URLRequest) -> URLRequest {
+            var request = request
+            request.setValue("1", forHTTPHeaderField: "X-New")
+            return request
+        }
+    }
+
+    @Test(
+        "a request that the program makes of another on the way keeps the session's cache policy",
+        arguments: ["redirect", "changed redirect", "redirect of a class", "canonical request"])
+    func policyOfReplacement(_ kind: String) async throws {
+        try await withHTTPTestServer { origin in
+            let asked = Counter()
+            serve(origin, asked)
+            origin.route("/from") { _ in .redirect("/") }
+            let cache = URLCache(memoryCapacity: 1 << 20, diskCapacity: 0, directory: nil)
+            let configuration = URLSessionConfiguration.ephemeral
+            configuration.urlCache = cache
+            let warming = URLSession(configuration: configuration)
+            _ = await warming.result(request(origin.url()))
+            warming.invalidateAndCancel()
+            let recorder = Recorder()
+            recorder.onRedirect = { _, _, request, answer in
+                var request = request
+                if kind.hasPrefix("changed") { request.setValue("1", forHTTPHeaderField: "X-New") }
+                answer(request)
+            }
+            ScriptedProtocol.script("policy.redirect.test") { [target = origin.url()] loader in
+                guard let url = loader.request.url,
+                    let response = HTTPURLResponse(url: url, statusCode: 302, httpVersion: nil, headerFields: [:])
+                else { return }
+                loader.client?.urlProtocol(
+                    loader, wasRedirectedTo: URLRequest(url: target), redirectResponse: response)
+            }
+            let session = recorder.session { configuration in
+                configuration.urlCache = cache
+                configuration.requestCachePolicy = .reloadIgnoringLocalCacheData
+                configuration.protocolClasses =
+                    switch kind {
+                    case "canonical request": [Adding.self]
+                    case "redirect of a class": [ScriptedProtocol.self]
+                    default: []
+                    }
+            }
+            let first =
+                switch kind {
+                case "canonical request": origin.url()
+                case "redirect of a class": try url("http://policy.redirect.test/")
+                default: origin.url("/from")
+                }
+            let task = session.dataTask(with: first)
+            await recorder.complete(task)
+            #expect(recorder.record(task).data == Data("body 2".utf8) && asked.value == 2)
+            await recorder.expectOrder(session)
+        }
+    }
+
     @Test("what was loaded without a lifetime and a validator is there for a request that accepts any age")
     func anyAge() async throws {
         try await withHTTPTestServer { origin in

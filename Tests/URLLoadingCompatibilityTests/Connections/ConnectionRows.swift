@@ -2,10 +2,11 @@
 
 import Foundation
 import Testing
-import URLLoadingCompatibility
 import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
+
+@testable import URLLoadingCompatibility
 
 /// NSURLConnection and NSURLDownload.
 @Suite(.timeLimit(.minutes(4)))
@@ -106,6 +107,10 @@ struct ConnectionRows {
             }
             return .ok("in")
         }
+        origin.route("/stored") { request in
+            guard request.headers["Authorization"] == nil else { return .ok("in") }
+            return .status(.unauthorized, headers: ["WWW-Authenticate": "Basic realm=\"r\""])
+        }
     }
 
     @Test(
@@ -187,6 +192,32 @@ struct ConnectionRows {
                 default: asked + asked + ["response 401", "data", "finish"]
                 }
             #expect(delegate.words.all == ["first"] + words)
+        }
+    }
+
+    @Test(
+        "a stored credential is sent only if the delegate lets the storage be used (checklist 153)",
+        arguments: [true, false])
+    func storage(_ isUsed: Bool) async throws {
+        let folder = try makeTemporaryFolder("folder")
+        defer { try? FileManager.default.removeItem(at: folder) }
+        try await withHTTPTestServer(serving: Self.routes) { origin in
+            let url = origin.url("/stored")
+            let space = URLProtectionSpace(
+                host: url.host ?? "", port: Int(origin.port), protocol: "http", realm: "r",
+                authenticationMethod: NSURLAuthenticationMethodHTTPBasic)
+            let stored = URLCredential(user: "ada", password: "secret", persistence: .forSession)
+            URLCredentialStorage.shared.set(stored, for: space)
+            defer { URLCredentialStorage.shared.remove(stored, for: space) }
+            let reader = Reader()
+            reader.usesStorage = isUsed
+            try await reader.load(url)
+            #expect(reader.words.all.contains(isUsed ? "response 200" : "response 401"))
+            let saver = Downloader(folder)
+            (saver.usesStorage, saver.answersByDefault) = (isUsed, true)
+            Self.onRunLoop(saver.done) { _ = NSURLDownload(request: URLRequest(url: url), delegate: saver) }
+            await saver.done.reaches(1)
+            #expect(origin.requests.contains { $0.headers["Authorization"] != nil } == isUsed)
         }
     }
 
@@ -309,6 +340,43 @@ struct ConnectionRows {
         }
     }
 
+    /// A run loop handed to another thread, which only schedules a connection in it.
+    private struct Loop: @unchecked Sendable { let loop: RunLoop }
+
+    @Test("a run loop that the connection has left makes no call, not even one that was due")
+    func left() async throws {
+        try await withHTTPTestServer(serving: Self.routes) { origin in
+            let request = URLRequest(url: origin.url("/"))
+            let delegate = Reader()
+            let loops = Box<Loop>(), threads = Box<Bool>(), left = Counter()
+            Thread.detachNewThread {
+                let thread = ObjectIdentifier(Thread.current)
+                delegate.onRequest = { request, _ in
+                    threads.add(ObjectIdentifier(Thread.current) == thread)
+                    return request
+                }
+                loops.add(Loop(loop: .current))
+                while left.value == 0 { Thread.sleep(forTimeInterval: 0.001) }
+                delegate.done.runLoop()
+            }
+            try await loops.wait { !$0.isEmpty }
+            let other = try #require(loops.all.first)
+            Thread.detachNewThread {
+                let connection = NSURLConnection(request: request, delegate: delegate)
+                connection?.unschedule(from: .current, forMode: .default)
+                connection?.schedule(in: other.loop, forMode: .default)
+                for _ in 0..<20 {
+                    _ = RunLoop.current.run(mode: .default, before: Date(timeIntervalSinceNow: 0.005))
+                    Thread.sleep(forTimeInterval: 0.001)
+                }
+                if !delegate.words.all.isEmpty { threads.add(false) }
+                left.add()
+            }
+            await delegate.done.reaches(1)
+            #expect(threads.all == [true] && delegate.words.all == ["first", "response 200", "data", "finish"])
+        }
+    }
+
     @Test(
         "loads without a delegate, blocking and asynchronous, return errors; a 4xx status is no error (checklist 151)")
     func simple() async throws {
@@ -363,8 +431,9 @@ struct ConnectionRows {
     final class Downloader: NSObject, NSURLDownloadDelegate, @unchecked Sendable {
         let words = Box<String>(), done = Counter(), some = Counter()
         let folder: URL
-        var overwrites = false
+        var overwrites = false, usesStorage = true, answersByDefault = false
         init(_ folder: URL) { self.folder = folder }
+        func downloadShouldUseCredentialStorage(_ download: NSURLDownload) -> Bool { usesStorage }
         func note(_ word: String) { if words.all.last != word { words.add(word) } }
         func downloadDidBegin(_ download: NSURLDownload) { note("begin") }
         func download(_ download: NSURLDownload, willSend request: URLRequest, redirectResponse: URLResponse?)
@@ -375,6 +444,7 @@ struct ConnectionRows {
         }
         func download(_ download: NSURLDownload, didReceive challenge: URLAuthenticationChallenge) {
             note("challenge")
+            guard !answersByDefault else { return challenge.sender?.performDefaultHandling(for: challenge) ?? () }
             challenge.sender?.cancel(challenge)
         }
         func download(_ download: NSURLDownload, didCancel challenge: URLAuthenticationChallenge) { note("cancelled") }
@@ -438,6 +508,73 @@ struct ConnectionRows {
             #expect(refused.words.all == ["begin", "first", "challenge", "cancelled", "fail -999"])
             #expect(NSURLDownload.canResumeDownloadDecoded(withEncodingMIMEType: "application/gzip"))
             #expect(!NSURLDownload.canResumeDownloadDecoded(withEncodingMIMEType: "application/macbinary"))
+        }
+    }
+
+    @Test("a download does not take the place of a folder: it fails, and the folder keeps its files")
+    func folderInTheWay() async throws {
+        let folder = try makeTemporaryFolder("folder")
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let inTheWay = folder.appendingPathComponent("a.bin")
+        try FileManager.default.createDirectory(at: inTheWay, withIntermediateDirectories: false)
+        for name in ["one", "two"] { try Data(name.utf8).write(to: inTheWay.appendingPathComponent(name)) }
+        try await withHTTPTestServer(serving: Self.routes) { origin in
+            let delegate = Downloader(folder)
+            delegate.overwrites = true
+            let request = URLRequest(url: origin.url("/file"))
+            Self.onRunLoop(delegate.done) { _ = NSURLDownload(request: request, delegate: delegate) }
+            await delegate.done.reaches(1)
+            #expect(delegate.words.all.last == "fail \(URLError.cannotMoveFile.rawValue)")
+            let names = try? FileManager.default.contentsOfDirectory(atPath: inTheWay.path)
+            #expect(names?.sorted() == ["one", "two"])
+            #expect((try? FileManager.default.contentsOfDirectory(atPath: folder.path)) == ["a.bin"])
+        }
+    }
+
+    @Test("a file that a download is to replace stays as it was until the new one has taken its place")
+    func replaced() async throws {
+        let folder = try makeTemporaryFolder("folder")
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let place = folder.appendingPathComponent("a.bin")
+        try Data("old".utf8).write(to: place)
+        try await withHTTPTestServer(serving: Self.routes) { origin in
+            let request = URLRequest(url: origin.url("/file"))
+            let failed = Counter()
+            Thread.detachNewThread {
+                let download = NSURLDownload(request: request, delegate: nil)
+                download.setDestination(place.path, allowOverwrite: true)
+                // A move that fails.
+                let missing = folder.appendingPathComponent("missing")
+                #expect(throws: (any Error).self) { try download.take(missing, suggested: "a.bin") }
+                download.cancel()
+                failed.add()
+            }
+            await failed.reaches(1)
+            let content = try? Data(contentsOf: place)
+            #expect(content == Data("old".utf8))
+        }
+    }
+
+    @Test("a download is placed on another file system, in place of a file whose permissions it takes")
+    func otherFileSystem() async throws {
+        // A memory file system, which most machines have.
+        let place = "/dev/shm/urlloading-test-\(UUID().uuidString)"
+        guard access("/dev/shm", W_OK) == 0 else { return }
+        defer { unlink(place) }
+        try Data("old".utf8).write(to: URL(fileURLWithPath: place))
+        chmod(place, 0o640)
+        try await withHTTPTestServer(serving: Self.routes) { origin in
+            let delegate = Downloader(URL(fileURLWithPath: "/dev/shm"))
+            let request = URLRequest(url: origin.url("/file"))
+            Self.onRunLoop(delegate.done) {
+                let download = NSURLDownload(request: request, delegate: delegate)
+                download.setDestination(place, allowOverwrite: true)
+            }
+            await delegate.done.reaches(1)
+            #expect(delegate.words.all.last == "finish")
+            var status = stat()
+            lstat(place, &status)
+            #expect(status.st_size == 300_000 && status.st_mode & 0o777 == 0o640)
         }
     }
 

@@ -76,14 +76,14 @@ struct BeginningRows {
 
     @Test(
         "with an earliestBeginDate nothing is sent before; the delegate is asked on its queue, and its answer applied",
-        arguments: ["continue", "new", "cancel", "upload"])
-    func delayed(_ answer: String) async throws {
+        arguments: ["continue", "new", "cancel", "upload", "download"], [false, true])
+    func delayed(_ answer: String, _ isFinishing: Bool) async throws {
         try await withHTTPTestServer(serving: Self.routes) { origin in
             let delegate = Beginner()
             let other = URLRequest(url: origin.url("/other"))
             delegate.onDelayed = { request in
                 switch answer {
-                case "new", "upload":
+                case "new", "upload", "download":
                     var other = other
                     other.httpMethod = request.httpMethod
                     return (.useNewRequest, other)
@@ -95,21 +95,27 @@ struct BeginningRows {
             var request = URLRequest(url: origin.url())
             if answer == "upload" { request.httpMethod = "PUT" }
             let task =
-                answer == "upload"
-                ? session.uploadTask(with: request, from: Data("12345".utf8)) : session.dataTask(with: request)
+                switch answer {
+                case "upload": session.uploadTask(with: request, from: Data("12345".utf8))
+                case "download": session.downloadTask(with: request)
+                default: session.dataTask(with: request)
+                }
             task.earliestBeginDate = Date(timeIntervalSinceNow: 0.05)
             task.resume()
+            if isFinishing { session.finishTasksAndInvalidate() }
             #expect(task.state == .running && origin.counts.accepted == 0)
             await delegate.done.reaches(1)
             let words =
                 switch answer {
                 case "new": ["at /other 0 GET", "0"]
                 case "upload": ["at /other 5 PUT", "0"]
+                case "download": ["0"]
                 case "cancel": ["-999"]
                 default: ["at / 0", "0"]
                 }
             #expect(delegate.words.all == ["created true false", "delayed true"] + words)
-            #expect(task.currentRequest?.url?.path == (["new", "upload"].contains(answer) ? "/other" : "/"))
+            let isReplaced = ["new", "upload", "download"].contains(answer)
+            #expect(task.currentRequest?.url?.path == (isReplaced ? "/other" : "/"))
             session.finishTasksAndInvalidate()
         }
     }

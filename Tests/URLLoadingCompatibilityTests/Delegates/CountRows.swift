@@ -13,7 +13,7 @@ struct CountRows {
     /// Records every count.
     final class Counting: NSObject, URLSessionDataDelegate, URLSessionDownloadDelegate, @unchecked Sendable {
         let sent = Box<[Int64]>(), written = Box<[Int64]>(), errors = Box<URLError?>(), done = Counter()
-        let onDisk = Box<Int64>()
+        let onDisk = Box<Int64>(), resumed = Box<Int64>()
         func urlSession(
             _ session: URLSession, task: URLSessionTask, didSendBodyData bytesSent: Int64, totalBytesSent: Int64,
             totalBytesExpectedToSend: Int64
@@ -26,6 +26,10 @@ struct CountRows {
             _ session: URLSession, downloadTask: URLSessionDownloadTask, didWriteData bytesWritten: Int64,
             totalBytesWritten: Int64, totalBytesExpectedToWrite: Int64
         ) { written.add([bytesWritten, totalBytesWritten, totalBytesExpectedToWrite]) }
+        func urlSession(
+            _ session: URLSession, downloadTask: URLSessionDownloadTask, didResumeAtOffset fileOffset: Int64,
+            expectedTotalBytes: Int64
+        ) { resumed.add(fileOffset) }
         func urlSession(
             _ session: URLSession, downloadTask: URLSessionDownloadTask, didFinishDownloadingTo location: URL
         ) {
@@ -138,6 +142,48 @@ struct CountRows {
                 let first = origin.requests.last?.headers[.range]
                 #expect(first.map { $0 != "bytes=0-" } == true && origin.requests.count == 2)
             }
+            session.invalidateAndCancel()
+        }
+    }
+
+    @Test("the download delegate is not notified of a download with a completion handler", arguments: [false, true])
+    func handled(_ isAwaited: Bool) async throws {
+        try await withHTTPTestServer { origin in
+            // The rest is shorter than what comes before the cut, so the resumed download is not cut.
+            let content = [UInt8](repeating: 0x61, count: 1_500_000)
+            origin.route("/", faults: [.init(.responseBody(after: 1_000_000), .cut)]) { request in
+                guard let range = request.headers[.range], let first = Int(range.dropFirst(6).dropLast()) else {
+                    return .ok(.bytes(content), headers: [.etag: "\"one\""])
+                }
+                return .status(
+                    .partialContent,
+                    headers: [.etag: "\"one\"", .contentRange: "bytes \(first)-1499999/1500000"],
+                    body: .bytes(Array(content[first...])))
+            }
+            let delegate = Counting()
+            let session = session(delegate)
+            let url = origin.url()
+            let load: @Sendable (Data?) async throws -> URL = { data in
+                guard !isAwaited else {
+                    guard let data else { return try await session.download(from: url).0 }
+                    return try await session.download(resumeFrom: data).0
+                }
+                return try await withCheckedThrowingContinuation { continuation in
+                    let handler: @Sendable (URL?, URLResponse?, (any Error)?) -> Void = { file, _, error in
+                        guard let file else { return continuation.resume(throwing: error ?? URLError(.unknown)) }
+                        continuation.resume(returning: file)
+                    }
+                    let task =
+                        data.map { session.downloadTask(withResumeData: $0, completionHandler: handler) }
+                        ?? session.downloadTask(with: url, completionHandler: handler)
+                    task.resume()
+                }
+            }
+            let error = await #expect(throws: URLError.self) { _ = try await load(nil) }
+            let data = try #require(error?.downloadTaskResumeData)
+            let file = try await load(data)
+            try? FileManager.default.removeItem(at: file)
+            #expect(delegate.written.all == [] && delegate.resumed.all == [] && delegate.done.value == 0)
             session.invalidateAndCancel()
         }
     }

@@ -129,6 +129,51 @@ struct LeakRows {
         }
     }
 
+    /// Weak references, set on another thread before the test reads them.
+    private final class Held: @unchecked Sendable {
+        weak var object: NSObject?
+        weak var delegate: NSObject?
+    }
+
+    /// Counts pieces of the body.
+    private final class OldDelegate: NSObject, NSURLConnectionDataDelegate, NSURLDownloadDelegate, @unchecked Sendable {
+        let begun: Counter
+        init(_ begun: Counter) { self.begun = begun }
+        func connection(_ connection: NSURLConnection, didReceive data: Data) { begun.add() }
+        func download(_ download: NSURLDownload, didReceiveDataOfLength length: Int) { begun.add() }
+    }
+
+    @Test(
+        "a connection or a download that is cancelled is released although its run loop does not run again",
+        arguments: ["connection", "download"], [true, false])
+    func withoutRunLoop(_ kind: String, _ isBegun: Bool) async throws {
+        try await withHTTPTestServer { origin in
+            origin.route("/", faults: [.init(.responseBody(after: 1000), .stall)]) { _ in .ok(.repeated(count: 2000)) }
+            let request = URLRequest(url: origin.url())
+            let held = Held()
+            let over = Counter()
+            Thread.detachNewThread {
+                let begun = Counter()
+                let delegate = OldDelegate(begun)
+                if kind == "connection" {
+                    let connection = NSURLConnection(request: request, delegate: delegate)
+                    (held.object, held.delegate) = (connection, delegate)
+                    if isBegun { begun.runLoop() }
+                    connection?.cancel()
+                } else {
+                    let download = NSURLDownload(request: request, delegate: delegate)
+                    (held.object, held.delegate) = (download, delegate)
+                    if isBegun { begun.runLoop() }
+                    download.cancel()
+                }
+                over.add()
+            }
+            await over.reaches(1)
+            try await eventually(held.object == nil && held.delegate == nil) { $0 }
+            origin.releaseStalls()
+            try await origin.wait { $0.open == 0 }
+        }
+    }
 }
 
 /// Not run beside the tests that measure idle times.

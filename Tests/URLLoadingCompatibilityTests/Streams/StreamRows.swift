@@ -291,4 +291,26 @@ struct StreamRows {
         peer.close()
         listener.close()
     }
+
+    @Test("the delegate is notified once that a side is closed, however often it is read or closed")
+    func closedOnce() async throws {
+        let listener = try SocketListener(.ipv4((127, 0, 0, 1), port: 0))
+        let delegate = Listener()
+        let session = delegate.session()
+        let task = session.streamTask(withHostName: "127.0.0.1", port: Int(listener.address.port)).resumed()
+        let peer = try await StreamPeer(listener)
+        peer.finish()
+        for _ in 0..<3 {
+            let (data, isEnd) = try await task.readData(ofMinLength: 1, maxLength: 1, timeout: 0)
+            #expect(data == Data() && isEnd)
+        }
+        task.closeRead()
+        task.closeWrite()
+        task.closeWrite()
+        await delegate.done.reaches(1)
+        #expect(delegate.words.all == ["readClosed", "writeClosed", "metrics", "complete 0"])
+        session.finishTasksAndInvalidate()
+        peer.close()
+        listener.close()
+    }
 }

@@ -82,6 +82,30 @@ struct WebSocketRows {
         }
     }
 
+    /// Implements one of the two methods.
+    final class Half: NSObject, URLSessionWebSocketDelegate, Sendable {
+        let closed = Box<Int>()
+        func urlSession(
+            _ session: URLSession, webSocketTask: URLSessionWebSocketTask,
+            didCloseWith closeCode: URLSessionWebSocketTask.CloseCode, reason: Data?
+        ) { closed.add(closeCode.rawValue) }
+    }
+
+    @Test("the session's delegate is notified of a WebSocket where the task's own does not implement the method")
+    func halfDelegate() async throws {
+        try await withHTTPTestServer(serving: Self.routes) { origin in
+            let delegate = Listener()
+            let half = Half()
+            let session = delegate.session()
+            let socket = session.webSocketTask(with: origin.url("/leave"))
+            socket.delegate = half
+            socket.resume()
+            await delegate.done.reaches(1)
+            #expect(delegate.words.all == ["open -", "metrics", "complete 0"] && half.closed.all == [1008])
+            session.finishTasksAndInvalidate()
+        }
+    }
+
     @Test("the server's close frame is reported, with its code and reason")
     func closed() async throws {
         try await withHTTPTestServer(serving: Self.routes) { origin in

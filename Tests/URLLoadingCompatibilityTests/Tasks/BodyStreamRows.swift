@@ -150,6 +150,49 @@ struct BodyStreamRows {
         }
     }
 
+    /// A stream that waits for another load when it is closed.
+    final class Waiting: InputStream {
+        private let other: URL, outcomes: Box<Bool>
+        private var rest = Array("waiting".utf8), status = Stream.Status.notOpen
+        init(for other: URL, _ outcomes: Box<Bool>) {
+            (self.other, self.outcomes) = (other, outcomes)
+            super.init(data: Data())
+        }
+        override var streamStatus: Stream.Status { status }
+        override var hasBytesAvailable: Bool { true }
+        override func open() { status = .open }
+        override func read(_ buffer: UnsafeMutablePointer<UInt8>, maxLength len: Int) -> Int {
+            defer { rest = [] }
+            buffer.update(from: rest, count: rest.count)
+            return rest.count
+        }
+        override func close() {
+            status = .closed
+            let ended = DispatchSemaphore(value: 0)
+            URLSession.shared.dataTask(with: other) { _, _, _ in ended.signal() }.resume()
+            outcomes.add(ended.wait(timeout: .now() + 20) == .success)
+        }
+    }
+
+    @Test("a stream is closed where it may wait for another load", arguments: [false, true])
+    func closing(_ isUpload: Bool) async throws {
+        try await withHTTPTestServer(serving: Self.echo) { origin in
+            let outcomes = Box<Bool>()
+            let recorder = Recorder()
+            let session = recorder.session()
+            recorder.onBody = { _, answer in answer(Waiting(for: origin.url("/count"), outcomes)) }
+            let stream = Waiting(for: origin.url("/count"), outcomes)
+            let task =
+                isUpload
+                ? session.uploadTask(withStreamedRequest: Self.put(origin.url(), nil))
+                : session.dataTask(with: Self.put(origin.url(), stream))
+            await recorder.complete(task)
+            try await outcomes.wait { !$0.isEmpty }
+            #expect(outcomes.all == [true] && recorder.record(task).data == Data("waiting".utf8))
+            await recorder.expectOrder(session)
+        }
+    }
+
     // MARK: Streams that were used
 
     @Test("a request whose body stream was sent fails with -1021 when it is loaded again")

@@ -131,4 +131,23 @@ struct BytesRows {
             session.finishTasksAndInvalidate()
         }
     }
+
+    /// Resumes its task when it is announced, and waits until the task has a response.
+    final class Hasty: NSObject, URLSessionTaskDelegate, Sendable {
+        func urlSession(_ session: URLSession, didCreateTask task: URLSessionTask) {
+            task.resume()
+            for _ in 0..<20_000 where task.response == nil { Thread.sleep(forTimeInterval: 0.001) }
+        }
+    }
+
+    @Test("bytes(for:) returns a response that has come before the caller waits for it", arguments: [5, 400_000])
+    func early(_ count: Int) async throws {
+        let session = URLSession(configuration: .ephemeral)
+        let source = try url("data:text/plain," + String(repeating: "a", count: count))
+        let (bytes, response) = try await session.bytes(from: source, delegate: Hasty())
+        #expect(response.mimeType == "text/plain")
+        let all = try await Self.collect(bytes)
+        #expect(all == [UInt8](repeating: 0x61, count: count))
+        session.finishTasksAndInvalidate()
+    }
 }

@@ -3,11 +3,12 @@
 import Foundation
 import Testing
 import URLLoading
-import URLLoadingCompatibility
 import URLLoadingIO
 import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
+
+@testable import URLLoadingCompatibility
 
 /// Data tasks that become download or stream tasks.
 @Suite(.timeLimit(.minutes(4)))
@@ -137,13 +138,7 @@ struct TurningRows {
         let delegate = Turner()
         delegate.answers = .becomeStream
         let session = delegate.session()
-        var request = URLRequest(url: try url("http://127.0.0.1:\(listener.address.port)/"))
-        request.setValue("raw", forHTTPHeaderField: "Upgrade")
-        request.setValue("Upgrade", forHTTPHeaderField: "Connection")
-        let task = session.dataTask(with: request).resumed()
-        let peer = try await StreamPeer(listener)
-        while try await peer.text(1) != "\n" {}
-        try await peer.send("HTTP/1.1 101 Switching Protocols\r\nUpgrade: raw\r\nConnection: Upgrade\r\n\r\nhello")
+        let (task, peer) = try await Self.upgrade(session, listener)
         await delegate.done.reaches(1)
         #expect(delegate.words.all == ["response", "stream"] && task.state == .completed)
         let stream = try #require(delegate.tasks.all.first as? URLSessionStreamTask)
@@ -151,6 +146,115 @@ struct TurningRows {
         #expect(data == Data("hello".utf8))
         session.invalidateAndCancel()
         await delegate.done.reaches(2)
+        peer.close()
+        listener.close()
+    }
+
+    /// Turns a task into a stream, and waits for another load when the stream's task is announced.
+    final class Waiter: NSObject, URLSessionDataDelegate, Sendable {
+        let words = Box<String>(), done = Counter(), other: URL
+        init(_ other: URL) { self.other = other }
+        func urlSession(_ session: URLSession, didCreateTask task: URLSessionTask) {
+            guard task is URLSessionStreamTask else { return }
+            let ended = DispatchSemaphore(value: 0)
+            URLSession.shared.dataTask(with: other) { _, _, _ in ended.signal() }.resume()
+            let hasEnded = ended.wait(timeout: .now() + 20) == .success
+            words.add("created \(hasEnded) \(OperationQueue.current === session.delegateQueue) \(task.state.rawValue)")
+        }
+        func urlSession(
+            _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse,
+            completionHandler: @escaping @Sendable (URLSession.ResponseDisposition) -> Void
+        ) { completionHandler(.becomeStream) }
+        func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didBecome streamTask: URLSessionStreamTask)
+        {
+            words.add("stream")
+            done.add()
+        }
+    }
+
+    @Test("the task of a stream is announced on the delegate queue, where the delegate may wait for another load")
+    func announced() async throws {
+        try await withHTTPTestServer(answering: "hello") { origin in
+            let listener = try SocketListener(.ipv4((127, 0, 0, 1), port: 0))
+            let delegate = Waiter(origin.url())
+            let session = URLSession(configuration: .ephemeral, delegate: delegate, delegateQueue: nil)
+            let peer = try await Self.upgrade(session, listener).peer
+            await delegate.done.reaches(1)
+            let suspended = URLSessionTask.State.suspended.rawValue
+            #expect(delegate.words.all == ["created true true \(suspended)", "stream"])
+            session.invalidateAndCancel()
+            peer.close()
+            listener.close()
+        }
+    }
+
+    /// Loads a response with which the server changes to another protocol.
+    private static func upgrade(
+        _ session: URLSession, _ listener: SocketListener
+    ) async throws -> (task: URLSessionDataTask, peer: StreamPeer) {
+        var request = URLRequest(url: try url("http://127.0.0.1:\(listener.address.port)/"))
+        request.setValue("raw", forHTTPHeaderField: "Upgrade")
+        request.setValue("Upgrade", forHTTPHeaderField: "Connection")
+        let task = session.dataTask(with: request).resumed()
+        let peer = try await StreamPeer(listener)
+        while try await peer.text(1) != "\n" {}
+        try await peer.send("HTTP/1.1 101 Switching Protocols\r\nUpgrade: raw\r\nConnection: Upgrade\r\n\r\nhello")
+        return (task, peer)
+    }
+
+    /// A delegate queue that a test blocks.
+    private struct BlockedQueue {
+        let queue = OperationQueue()
+        private let mayRun = DispatchSemaphore(value: 0)
+        init() { queue.maxConcurrentOperationCount = 1 }
+
+        /// Blocks the queue behind what is running.
+        func block() { queue.addOperation { [mayRun] in mayRun.wait() } }
+        func free() { mayRun.signal() }
+    }
+
+    @Test("the delegate meets the download whose end it is notified of, if the task was cancelled in between")
+    func cancelledDownload() async throws {
+        try await withHTTPTestServer { origin in
+            origin.route("/", faults: [.init(.responseBody(after: 1000), .stall)]) { _ in .ok(.repeated(count: 2000)) }
+            let delegate = Turner()
+            delegate.delays = true
+            let blocked = BlockedQueue()
+            let session = URLSession(configuration: .ephemeral, delegate: delegate, delegateQueue: blocked.queue)
+            session.dataTask(with: origin.url()).resume()
+            await delegate.asked.reaches(1)
+            blocked.block()
+            delegate.answer.answer(.becomeDownload)
+            let tasks = await session.allTasks
+            let download = try #require(tasks.first as? URLSessionDownloadTask)
+            download.cancel()
+            blocked.free()
+            await delegate.done.reaches(1)
+            #expect(delegate.words.all == ["response", "download true false", "download complete -999"])
+            #expect(delegate.tasks.all.first === download)
+            origin.releaseStalls()
+            session.invalidateAndCancel()
+        }
+    }
+
+    @Test("a data task that has become a stream cancels the stream, of which the delegate is notified first")
+    func cancelledStream() async throws {
+        let listener = try SocketListener(.ipv4((127, 0, 0, 1), port: 0))
+        let delegate = Turner()
+        delegate.delays = true
+        let blocked = BlockedQueue()
+        let session = URLSession(configuration: .ephemeral, delegate: delegate, delegateQueue: blocked.queue)
+        let (task, peer) = try await Self.upgrade(session, listener)
+        await delegate.asked.reaches(1)
+        blocked.block()
+        delegate.answer.answer(.becomeStream)
+        // The load notifies only its delegate, whose queue is blocked.
+        try await eventually(session.currentTasks.contains { $0 is URLSessionStreamTask }) { $0 }
+        task.cancel()
+        blocked.free()
+        await delegate.done.reaches(2)
+        #expect(delegate.words.all == ["response", "stream", "data complete -999"])
+        session.finishTasksAndInvalidate()
         peer.close()
         listener.close()
     }

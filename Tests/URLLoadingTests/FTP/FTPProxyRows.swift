@@ -48,7 +48,8 @@ struct FTPProxyRows {
             let environment = ProxyEnvironment { variables[$0] }.mapped { (chain) throws(LoadError) in
                 ProxyChain([try Proxy(.http, host: "first.example")] + (chain?.proxies ?? []))
             }
-            return try environment.chain(to: host, port: 21, scheme: "ftp").proxies.map { "\($0.host)" }.joined(separator: " ")
+            return try environment.chain(to: host, port: 21, scheme: "ftp").proxies.map { "\($0.host)" }.joined(
+                separator: " ")
         }
         #expect(try ftp(["ftp_proxy": "f.example:1", "all_proxy": "a.example:2"]) == "first.example f.example")
         #expect(try ftp(["all_proxy": "a.example:2"]) == "first.example a.example")

@@ -17,6 +17,9 @@ struct TaskWork {
     var download: DownloadWork?
     var upload: UploadWork?
     var background: BackgroundWork?
+    /// A load of the same task that this one replaces before it has begun: a session that finishes its tasks admits no
+    /// other new load.
+    var predecessor: LoadHandle?
 }
 
 final class TaskDriver: LoadListener, StopListener {
@@ -57,7 +60,9 @@ final class TaskDriver: LoadListener, StopListener {
             owner: LoadOwner(isObserved: true, decisionCaller: sink, holdsSession: holdsSession))
         context.setListener(self)
         state.withLock { $0.counts.expectedToSend = request.body.map(\.length) ?? 0 }
-        if !core.registry.enter(context.handle) { refuse(.sessionInvalidated(request.url)) }
+        if !core.registry.enter(context.handle, inPlaceOf: parts.predecessor) {
+            refuse(.sessionInvalidated(request.url))
+        }
         if background == nil, core.requestDefaults.isBackground {
             refuse(.notInBackground("a background session has downloads and uploads of files only", request.url))
         }

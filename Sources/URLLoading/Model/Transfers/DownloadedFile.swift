@@ -136,15 +136,37 @@ public final class DownloadedFile: Sendable, CustomStringConvertible {
     public func move(
         to destination: URL, overwriting: Bool = true, permissions: UInt16? = nil, synchronizing: Bool = false
     ) throws(LoadError) {
+        let permissions = permissions.map(FileWriter.Permissions.exactly) ?? .usual
+        do throws(LoadError) {
+            try Self.move(
+                file, from: url, to: destination, overwriting: overwriting, permissions: permissions,
+                synchronizing: synchronizing)
+        } catch { throw error.at(response.url) }
+        place.withLock { $0 = destination }
+    }
+
+    /// Moves a complete file that this user owns as ``move(to:overwriting:permissions:synchronizing:)`` moves that of a
+    /// download. Blocks.
+    package static func move(_ other: URL, to destination: URL, overwriting: Bool) throws(LoadError) {
+        let file: FileWriter
+        do throws(IOFailure) { file = try FileWriter.adopt(other.path(percentEncoded: false)) } catch {
+            throw LoadError(.cannotMoveFile, phase: .receiving, party: .system, detail: error.words)
+        }
+        try move(
+            file, from: other, to: destination, overwriting: overwriting, permissions: .usual, synchronizing: false)
+    }
+
+    private static func move(
+        _ file: FileWriter, from current: URL, to destination: URL, overwriting: Bool,
+        permissions: FileWriter.Permissions, synchronizing: Bool
+    ) throws(LoadError) {
         guard destination.namesFile else {
             throw LoadError(
-                .cannotMoveFile, phase: .receiving, party: .local, detail: "the destination is not a file URL"
-            ).at(response.url)
+                .cannotMoveFile, phase: .receiving, party: .local, detail: "the destination is not a file URL")
         }
         let path = destination.path(percentEncoded: false)
-        let permissions = permissions.map(FileWriter.Permissions.exactly) ?? .usual
         do throws(IOFailure) {
-            let current = url.path(percentEncoded: false)
+            let current = current.path(percentEncoded: false)
             do throws(IOFailure) {
                 try file.move(
                     from: current, to: path, replacing: overwriting, permissions: permissions,
@@ -159,9 +181,8 @@ public final class DownloadedFile: Sendable, CustomStringConvertible {
                 file.remove(at: current)
             }
         } catch {
-            throw LoadError(.cannotMoveFile, phase: .receiving, party: .system, detail: error.words).at(response.url)
+            throw LoadError(.cannotMoveFile, phase: .receiving, party: .system, detail: error.words)
         }
-        place.withLock { $0 = destination }
     }
 
     /// Reads the content of the file. Blocks.
