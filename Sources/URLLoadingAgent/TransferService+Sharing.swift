@@ -139,8 +139,8 @@ extension TransferService {
             let request = ClaimRequest.ready(
                 atMost: room, room: places, after: lastClaim, takesDiscretionary: machine().allowsDiscretionary)
             guard let claimed = try? await journal.claim(request) else {
-                // While the journal is away, its return is told; but it may refuse one question alone.
-                nextClaim = Poller.now() + Self.claimDelay
+                // The return of a journal that is away is told. One that is reached may have refused this question alone.
+                nextClaim = journal.isReached ? Poller.now() + Self.claimDelay : nil
                 break
             }
             nextClaim = claimed.next.map { Poller.now() + $0 }
