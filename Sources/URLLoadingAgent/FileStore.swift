@@ -50,11 +50,6 @@ struct Spool: FileStore {
         return kept
     }
 
-    /// The paths of the spool's files. Blocks.
-    func files() -> Set<String> {
-        Set(PrivateFolder.names(folder).filter { $0.hasPrefix(".urlloading-") }.map { folder + "/" + $0 })
-    }
-
     /// Removes delivered files that no program uses. Blocks.
     func removeDelivered() {
         for name in PrivateFolder.names(delivered) where name.hasPrefix(".urlloading-") {
@@ -127,16 +122,24 @@ extension FileStore {
         }
     }
 
-    /// The path of the copy of an upload's file.
-    private func source(_ transfer: Transfer) -> String { folder + "/.urlloading-source-\(transfer.id)" }
+    /// The path of the copy of an upload's file; `nil` if there is none.
+    private func source(_ transfer: Transfer) -> String? {
+        guard transfer.order.copiesSource == true, let path = transfer.order.source,
+            path.hasPrefix(folder + "/.urlloading-source-\(transfer.id)")
+        else { return nil }
+        return path
+    }
 
     /// Copies the file of an upload, so that the copy survives a power failure. Blocks.
+    ///
+    /// Each copy has a name of its own: a program whose agent has gone submits the transfer to another one, which copies
+    /// the file again, and the first agent removes its copy when the submission is refused.
     /// - Returns: the order for the copy; `nil` if the file has changed.
     func copySource(of transfer: Transfer) throws(IOFailure) -> TransferOrder? {
         var order = transfer.order
         guard let path = order.source, let stamp = order.sourceStamp else { return nil }
         let reader = try FileReader(path: path)
-        let copy = try FileWriter.create(in: folder, prefix: ".urlloading-copy-")
+        let copy = try FileWriter.create(in: folder, prefix: ".urlloading-source-\(transfer.id)-")
         try copy.reserve(stamp.size)
         var offset: Int64 = 0
         var room = [UInt8](repeating: 0, count: 256 * 1024)
@@ -150,9 +153,10 @@ extension FileStore {
             offset += Int64(count)
         }
         guard offset == stamp.size, SourceStamp(path: path) == stamp else { return nil }
-        let place = source(transfer)
-        try copy.move(from: copy.path, to: place, replacing: true, synchronizes: true)
-        (order.source, order.sourceStamp) = (place, SourceStamp(path: place))
+        try copy.synchronize()
+        try FileWriter.synchronizeFolder(of: copy.path)
+        copy.keep()
+        (order.source, order.sourceStamp) = (copy.path, SourceStamp(path: copy.path))
         return order
     }
 
@@ -166,7 +170,7 @@ extension FileStore {
         }
         if transfer.order.kind == .upload {
             for suffix in suffixes { PrivateFolder.remove(answer(transfer, suffix)) }
-            if transfer.order.copiesSource == true { PrivateFolder.remove(source(transfer)) }
+            if let source = source(transfer) { PrivateFolder.remove(source) }
         }
     }
 
@@ -210,15 +214,59 @@ extension FileStore {
             synchronizes: true)
     }
 
-    /// The paths that the files of a transfer have, if they exist.
-    func paths(of transfer: Transfer) -> [String] {
-        [complete(transfer), answer(transfer), source(transfer)]
-            + [transfer.progress.resumption.flatMap { (try? ResumeToken($0))?.heldPath }].compactMap(\.self)
+    /// Returns the paths of the store's files. Blocks.
+    /// - Parameter age: the seconds for which they have not been changed at least.
+    func files(unchangedFor age: Int) -> Set<String> {
+        let now = time(nil)
+        let paths = PrivateFolder.names(folder).filter { $0.hasPrefix(".urlloading-") }.map { folder + "/" + $0 }
+        guard age > 0 else { return Set(paths) }
+        return Set(
+            paths.filter { path in
+                var info = stat()
+                return lstat(path, &info) == 0 && now - info.st_mtim.tv_sec >= age
+            })
     }
 
     /// Whether the file of an upload is the one that was submitted. Blocks.
     func isUnchanged(_ path: String, since stamp: SourceStamp) -> Bool {
         guard let now = SourceStamp(path: path) else { return false }
         return isSame(now.place, stamp.place) && now.size == stamp.size && now.modified == stamp.modified
+    }
+}
+
+/// Files of a ``FileStore`` that may belong to no transfer. Pure.
+struct OrphanedFiles: Sendable, Equatable {
+    private(set) var paths: Set<String>
+    /// The paths by what may be the id in their names, which end with an epoch or with random text, or with neither.
+    private let named: [String: [String]]
+
+    init(_ paths: Set<String>) {
+        self.paths = paths
+        var named: [String: [String]] = [:]
+        for path in paths {
+            let name = path.split(separator: "/").last ?? ""
+            // ".urlloading-agent-ID-EPOCH"
+            let parts = name.dropFirst().split(separator: "-", maxSplits: 2)
+            guard parts.count == 3 else { continue }
+            named[String(parts[2]), default: []].append(path)
+            if let dash = parts[2].lastIndex(of: "-") { named[String(parts[2][..<dash]), default: []].append(path) }
+        }
+        self.named = named
+    }
+
+    /// Keeps the files of a transfer: those with its id in their names, and its partial file.
+    mutating func keep(_ transfer: Transfer) {
+        paths.subtract(named[transfer.id] ?? [])
+        for token in [transfer.progress.resumption, transfer.order.resumption] {
+            if let path = token.flatMap({ (try? ResumeToken($0))?.heldPath }) { paths.remove(path) }
+        }
+    }
+
+    /// Removes the files, except those that a process of this machine is writing. Blocks.
+    func remove() {
+        for path in paths {
+            guard let file = try? FileWriter.adopt(path), file.claim() else { continue }
+            file.unkeep()
+        }
     }
 }

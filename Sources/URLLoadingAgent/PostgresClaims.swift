@@ -6,12 +6,40 @@
 // with its claims. A statement sees what was committed when it began, so who counts first takes the host's lock, a lock
 // of the transaction: agents that claim from the same host do so one after the other.
 
+//
+// A claim reads few rows, however many wait: the most urgent transfer of each lane, and of the lanes that it needs a few
+// more. It passes over hosts from which another agent claims at that moment, unless there are no others.
+
 import URLLoadingIO
 
 /// Transfers of one identifier and one host that may begin.
-private struct ClaimLane: Equatable {
+struct ClaimLane: Hashable, Sendable {
     var identifier: String
     var host: String
+    /// Of the most urgent transfer.
+    var priority: Int64 = 0
+    /// Of the most urgent transfer.
+    var number: Int64 = 0
+
+    /// Returns the lanes in which the most urgent transfers of each identifier in turn are, as many as are claimed.
+    /// Pure.
+    ///
+    /// The n most urgent transfers of an identifier are in n of its lanes: those whose first transfers are most urgent.
+    /// - Parameter lanes: in the order of the identifiers' turns.
+    static func chosen(_ count: Int, of lanes: [ClaimLane]) -> [ClaimLane] {
+        guard lanes.count > count else { return lanes }
+        var ranked: [(round: Int, turn: Int, lane: ClaimLane)] = []
+        var (first, turn) = (0, 0)
+        while first < lanes.count {
+            let end = lanes[first...].firstIndex { $0.identifier != lanes[first].identifier } ?? lanes.count
+            let sorted = lanes[first..<end].sorted { ($1.priority, $0.number) < ($0.priority, $1.number) }
+            for (round, lane) in sorted.enumerated() { ranked.append((round, turn, lane)) }
+            (first, turn) = (end, turn + 1)
+        }
+        ranked.sort { ($0.round, $0.turn) < ($1.round, $1.turn) }
+        // The order of the turns remains.
+        return ranked.prefix(count).sorted { ($0.turn, $0.round) < ($1.turn, $1.round) }.map(\.lane)
+    }
 }
 
 extension PostgresStatements {
@@ -126,26 +154,30 @@ extension PostgresStatements {
         switch request {
         case .ready(let count, let room, let last, let takesDiscretionary):
             try await promote()
-            var found = ClaimedTransfers()
+            var (found, begun) = (ClaimedTransfers(), Int64?.none)
             let choice = Choice(count: count, room: room, takesDiscretionary: takesDiscretionary)
             // The identifiers after the last one have their turn; then all of them.
-            if let last { found.transfers = try await claim(choice, .after(identifier: last)) }
-            if found.transfers.isEmpty { found.transfers = try await claim(choice, .start) }
-            if found.transfers.isEmpty { found.next = try await next() }
+            if let last { found.transfers = try await claim(choice, .after(identifier: last), &begun) }
+            if found.transfers.isEmpty { found.transfers = try await claim(choice, .start, &begun) }
+            if found.transfers.isEmpty { found.next = try await next(since: begun) }
             return found
         case .one(let id): return ClaimedTransfers(try await claim(id: id))
         }
     }
 
     /// The nanoseconds until a transfer or a host has waited until its time; `nil` if none waits.
-    private func next() async throws(PostgresFailure) -> Int64? {
+    ///
+    /// The time of a host may have come after it was found to wait, and before this is asked: 0 is returned then.
+    /// - Parameter begun: when the hosts were looked at, in microseconds since 1970 of the database's clock.
+    private func next(since begun: Int64?) async throws(PostgresFailure) -> Int64? {
         let found = try await connection.run(
             "next",
             """
             SELECT (extract(epoch FROM least((SELECT min(due) FROM urlloading.claim WHERE agent IS NULL),
             (SELECT min(greatest(paused, next)) FROM urlloading.host
-            WHERE greatest(paused, next) > statement_timestamp())) - clock_timestamp()) * 1e9)::bigint
-            """)
+            WHERE greatest(paused, next) > coalesce(timestamptz 'epoch' + $1::bigint * interval '1 microsecond',
+            statement_timestamp()))) - clock_timestamp()) * 1e9)::bigint
+            """, [.init(begun)])
         return found.rows.first.flatMap { $0.isNull(0) ? nil : max(0, $0.integer(0)) }
     }
 
@@ -165,75 +197,134 @@ extension PostgresStatements {
     private static let laneCount = 256
 
     /// Claims transfers of the first lanes after a position that have some.
-    private func claim(_ choice: Choice, _ start: Position) async throws(PostgresFailure) -> [JournaledTransfer] {
+    /// - Parameter begun: the moment of the first look at hosts, which is set if it is `nil`.
+    private func claim(_ choice: Choice, _ start: Position, _ begun: inout Int64?) async throws(PostgresFailure)
+        -> [JournaledTransfer]
+    {
         var position = start
         while true {
-            let lanes = try await lanes(position)
-            let open = lanes.filter(\.isOpen).map(\.lane).filter {
+            let found = try await lanes(position, choice.count)
+            begun = begun ?? found.moment
+            var left = found.open.filter {
                 choice.room.hosts[$0.host, default: choice.room.ofHost] > 0
                     && choice.room.identifiers[$0.identifier, default: choice.room.ofIdentifier] > 0
             }
-            if !open.isEmpty {
-                let claimed = try await claim(choice, open)
+            var (busy, count) = ([ClaimLane](), choice.count)
+            // Those of the first lanes may belong to other agents, or have been claimed meanwhile.
+            while !left.isEmpty {
+                let chosen = ClaimLane.chosen(count, of: left)
+                let attempt = try await claim(choice, chosen, waits: false)
+                if !attempt.transfers.isEmpty { return attempt.transfers }
+                busy += attempt.busy
+                let tried = Set(chosen)
+                left.removeAll { tried.contains($0) }
+                count = max(count, min(count * 2, Self.laneCount))
+            }
+            // Agents that claim there now may leave some.
+            if !busy.isEmpty {
+                let claimed = try await claim(choice, busy, waits: true).transfers
                 if !claimed.isEmpty { return claimed }
             }
-            guard lanes.count == Self.laneCount, let last = lanes.last else { return [] }
-            position = .from(last.lane)
+            guard let last = found.last else { return [] }
+            position = .from(last)
         }
     }
 
-    /// Returns lanes with transfers that are ready, in order, and whether their hosts have places, as far as can be
-    /// seen without a lock.
-    private func lanes(_ position: Position) async throws(PostgresFailure) -> [(lane: ClaimLane, isOpen: Bool)] {
+    /// Returns lanes with transfers that are ready, in order, whose hosts have places as far as can be seen without a
+    /// lock.
+    /// - Parameter count: the number of identifiers with such lanes that are enough.
+    /// - Returns: the lanes, the last one that was looked at if there may be more after it, and the moment of the look.
+    private func lanes(_ position: Position, _ count: Int) async throws(PostgresFailure)
+        -> (open: [ClaimLane], last: ClaimLane?, moment: Int64?)
+    {
         let (name, condition, values): (String, String, [PostgresValue]) =
             switch position {
             case .start: ("lanes", "true", [])
-            case .after(let identifier): ("lanesAfter", "c.identifier > $2", [.text(identifier)])
+            case .after(let identifier): ("lanesAfter", "c.identifier > $3", [.text(identifier)])
             case .from(let lane):
-                ("lanesFrom", "(c.identifier, c.host) > ($2, $3)", [.text(lane.identifier), .text(lane.host)])
+                ("lanesFrom", "(c.identifier, c.host) > ($3, $4)", [.text(lane.identifier), .text(lane.host)])
             }
+        // A host is looked up by its name, not compared with all others: the planner does not know how many there are.
         func first(_ condition: String) -> String {
             """
-            SELECT c.identifier, c.host FROM urlloading.claim AS c
-            WHERE c.ready AND c.agent IS NULL AND \(condition) ORDER BY c.identifier, c.host LIMIT 1
+            SELECT one.*, one.host = '' OR (coalesce(h.paused <= statement_timestamp(), true)
+            AND coalesce(h.next <= statement_timestamp(), true)
+            AND (SELECT count(*) FROM urlloading.claim AS busy WHERE busy.agent IS NOT NULL AND busy.host = one.host)
+            < coalesce(h.places, (SELECT places FROM urlloading.host WHERE name = '*'), $1::integer)) AS is_open
+            FROM (SELECT c.identifier, c.host, c.priority, c.number FROM urlloading.claim AS c
+            WHERE c.ready AND c.agent IS NULL AND \(condition)
+            ORDER BY c.identifier, c.host, c.priority DESC, c.number LIMIT 1) AS one
+            LEFT JOIN LATERAL (SELECT * FROM urlloading.host WHERE name = one.host LIMIT 1) AS h ON true
             """
         }
         let found = try await connection.run(
             name,
             """
-            WITH RECURSIVE lane AS ((SELECT identifier, host, 1 AS place FROM (\(first(condition))) AS one)
-            UNION ALL SELECT one.identifier, one.host, lane.place + 1 FROM lane CROSS JOIN LATERAL
+            WITH RECURSIVE lane AS ((SELECT one.*, 1 AS place, is_open::integer AS turn,
+            CASE WHEN is_open THEN identifier END AS named FROM (\(first(condition))) AS one)
+            UNION ALL SELECT one.*, lane.place + 1,
+            lane.turn + (one.is_open AND one.identifier IS DISTINCT FROM lane.named)::integer,
+            CASE WHEN one.is_open THEN one.identifier ELSE lane.named END FROM lane CROSS JOIN LATERAL
             (\(first("(c.identifier, c.host) > (lane.identifier, lane.host)"))) AS one
-            WHERE lane.place < \(Self.laneCount))
-            SELECT lane.identifier, lane.host, lane.host = '' OR (
-            coalesce(h.paused <= statement_timestamp(), true) AND coalesce(h.next <= statement_timestamp(), true)
-            AND (SELECT count(*) FROM urlloading.claim AS busy WHERE busy.agent IS NOT NULL AND busy.host = lane.host)
-            < coalesce(h.places, usual.places, $1::integer))
-            FROM lane LEFT JOIN urlloading.host AS h ON h.name = lane.host
-            LEFT JOIN urlloading.host AS usual ON usual.name = '*' ORDER BY lane.place
-            """, [.init(places)] + values)
-        return found.rows.map { (ClaimLane(identifier: $0.text(0), host: $0.text(1)), $0.flag(2)) }
+            WHERE lane.place < \(Self.laneCount) AND lane.turn <= $2)
+            SELECT identifier, host, priority, number, is_open, turn,
+            (extract(epoch FROM statement_timestamp()) * 1e6)::bigint FROM lane ORDER BY place
+            """, [.init(places), .init(count)] + values)
+        let lanes = found.rows.map {
+            (
+                lane: ClaimLane(
+                    identifier: $0.text(0), host: $0.text(1), priority: $0.integer(2), number: $0.integer(3)),
+                isOpen: $0.flag(4), turn: $0.integer(5)
+            )
+        }
+        let isCut = lanes.count == Self.laneCount || lanes.last.map { $0.turn > count } == true
+        return (lanes.filter(\.isOpen).map(\.lane), isCut ? lanes.last?.lane : nil, found.rows.first?.integer(6))
     }
 
-    private func claim(_ choice: Choice, _ lanes: [ClaimLane]) async throws(PostgresFailure) -> [JournaledTransfer] {
+    /// Claims transfers of lanes.
+    /// - Parameter waits: whether to wait for agents that claim from the same hosts.
+    /// - Returns: the transfers, and the lanes from whose hosts another agent claims at the moment.
+    private func claim(_ choice: Choice, _ lanes: [ClaimLane], waits: Bool) async throws(PostgresFailure)
+        -> (transfers: [JournaledTransfer], busy: [ClaimLane])
+    {
         try await connection.run("BEGIN")
         do throws(PostgresFailure) {
-            // In the same order for all agents, so that no two wait for each other.
-            try await connection.run(
-                "lockHosts",
-                """
-                SELECT pg_advisory_xact_lock(key) FROM (
-                SELECT DISTINCT hashtextextended('urlloading ' || name, 0) AS key
-                FROM unnest($1::text[]) AS name WHERE name <> '' ORDER BY key OFFSET 0) AS hosts
-                """, [.init(lanes.map(\.host))])
-            let claimed = try await claimLocked(choice, lanes)
+            let locked = waits ? try await lockHosts(of: lanes) : try await tryHosts(of: lanes)
+            let claimed = locked.isEmpty ? [] : try await claimLocked(choice, locked)
             try await connection.run("COMMIT")
-            return claimed
+            let own = Set(locked)
+            return (claimed, lanes.filter { !own.contains($0) })
         } catch {
             if error.kind == .refused { try await connection.run("ROLLBACK") }
-            if error.isConflict { return [] }
+            if error.isConflict, !waits { return ([], lanes) }
             throw error
         }
+    }
+
+    /// Locks the hosts of lanes until the end of the transaction, in the same order for all agents, so that no two wait
+    /// for each other.
+    private func lockHosts(of lanes: [ClaimLane]) async throws(PostgresFailure) -> [ClaimLane] {
+        try await connection.run(
+            "lockHosts",
+            """
+            SELECT pg_advisory_xact_lock(key) FROM (
+            SELECT DISTINCT hashtextextended('urlloading ' || name, 0) AS key
+            FROM unnest($1::text[]) AS name WHERE name <> '' ORDER BY key OFFSET 0) AS hosts
+            """, [.init(lanes.map(\.host))])
+        return lanes
+    }
+
+    /// Locks the hosts of lanes from which no other agent claims, until the end of the transaction.
+    /// - Returns: the lanes of these hosts.
+    private func tryHosts(of lanes: [ClaimLane]) async throws(PostgresFailure) -> [ClaimLane] {
+        let found = try await connection.run(
+            "tryHosts",
+            """
+            SELECT name FROM (SELECT DISTINCT name FROM unnest($1::text[]) AS name OFFSET 0) AS hosts
+            WHERE name = '' OR pg_try_advisory_xact_lock(hashtextextended('urlloading ' || name, 0))
+            """, [.init(lanes.map(\.host))])
+        let locked = Set(found.rows.map { $0.text(0) })
+        return lanes.filter { locked.contains($0.host) }
     }
 
     /// Whether an agent `a` lives, and takes work.
@@ -252,22 +343,22 @@ extension PostgresStatements {
         let claimed = try await connection.run(
             "claim",
             """
-            WITH lane AS (SELECT * FROM unnest($3::text[], $4::text[], $5::integer[], $6::integer[])
-            WITH ORDINALITY AS l (identifier, host, of_identifier, of_host, turn)),
-            pace AS (SELECT l.host, l.of_host, h.paused, coalesce(h.places, usual.places, $8::integer) AS places,
-            coalesce(h.rate, usual.rate) AS rate, h.next
-            FROM (SELECT DISTINCT host, of_host FROM lane) AS l LEFT JOIN urlloading.host AS h ON h.name = l.host
-            LEFT JOIN urlloading.host AS usual ON usual.name = '*'),
-            based AS (SELECT *, greatest(coalesce(next, statement_timestamp() - interval '1 day'), statement_timestamp()
-            - (greatest(1, floor(rate)) - 1) / rate * interval '1 s') AS base FROM pace),
-            room AS (SELECT host, rate, base, (CASE WHEN host = '' THEN of_host
-            WHEN paused > statement_timestamp() THEN 0
-            ELSE least(of_host, places
-            - (SELECT count(*) FROM urlloading.claim AS b WHERE b.agent IS NOT NULL AND b.host = based.host),
-            floor(extract(epoch FROM statement_timestamp() - base) * rate) + 1) END)::bigint AS places FROM based),
-            candidate AS (SELECT w.number, w.affinity, l.identifier, l.host, l.turn, l.of_identifier,
-            row_number() OVER (PARTITION BY l.identifier ORDER BY w.priority DESC, w.number) AS round
-            FROM lane AS l JOIN room USING (host) CROSS JOIN LATERAL (
+            WITH lane AS MATERIALIZED (SELECT l.*, pace.rate, pace.base, (CASE WHEN l.host = '' THEN l.of_host
+            WHEN pace.paused > statement_timestamp() THEN 0
+            ELSE least(l.of_host, pace.places
+            - (SELECT count(*) FROM urlloading.claim AS b WHERE b.agent IS NOT NULL AND b.host = l.host),
+            floor(extract(epoch FROM statement_timestamp() - pace.base) * pace.rate) + 1) END)::bigint AS places
+            FROM unnest($3::text[], $4::text[], $5::integer[], $6::integer[])
+            WITH ORDINALITY AS l (identifier, host, of_identifier, of_host, turn)
+            LEFT JOIN LATERAL (SELECT * FROM urlloading.host WHERE name = l.host LIMIT 1) AS h ON true
+            LEFT JOIN LATERAL (SELECT * FROM urlloading.host WHERE name = '*' LIMIT 1) AS usual ON true
+            CROSS JOIN LATERAL (SELECT coalesce(h.rate, usual.rate) AS rate OFFSET 0) AS own
+            CROSS JOIN LATERAL (SELECT h.paused, coalesce(h.places, usual.places, $8::integer) AS places, own.rate,
+            greatest(coalesce(h.next, statement_timestamp() - interval '1 day'), statement_timestamp()
+            - (greatest(1, floor(own.rate)) - 1) / own.rate * interval '1 s') AS base OFFSET 0) AS pace),
+            candidate AS (SELECT w.number, w.affinity, l.identifier, l.host, l.turn, l.of_identifier, l.places, l.rate,
+            l.base, row_number() OVER (PARTITION BY l.identifier ORDER BY w.priority DESC, w.number) AS round
+            FROM lane AS l CROSS JOIN LATERAL (
             SELECT c.number, c.priority, CASE WHEN c.reserved = $1 THEN NULL ELSE c.affinity END AS affinity
             FROM urlloading.claim AS c WHERE c.ready AND c.agent IS NULL AND c.identifier = l.identifier AND c.host = l.host
             AND (NOT c.discretionary OR $7) AND (c.reserved IS NULL OR c.reserved = $1 OR NOT EXISTS (
@@ -276,11 +367,10 @@ extension PostgresStatements {
             JOIN urlloading.agent AS a ON a.name = f.agent WHERE f.identifier = c.identifier AND f.name = c.affinity
             AND f.agent <> $1 AND \(Self.serves)))
             ORDER BY c.priority DESC, c.number
-            LIMIT greatest(0, least(room.places, $2::integer, l.of_identifier))) AS w),
+            LIMIT greatest(0, least(l.places, $2::integer, l.of_identifier))) AS w),
             chosen AS (SELECT *, row_number() OVER (PARTITION BY host ORDER BY round, turn) AS place
             FROM candidate WHERE round <= of_identifier),
-            picked AS (SELECT chosen.* FROM chosen JOIN room USING (host) WHERE place <= room.places
-            ORDER BY round, turn LIMIT $2),
+            picked AS (SELECT * FROM chosen WHERE place <= places ORDER BY round, turn LIMIT $2),
             mine AS (INSERT INTO urlloading.affinity AS f SELECT DISTINCT identifier, affinity, $1 FROM picked
             WHERE affinity IS NOT NULL ORDER BY identifier, affinity
             ON CONFLICT (identifier, name) DO UPDATE SET agent = excluded.agent
@@ -291,10 +381,10 @@ extension PostgresStatements {
             FROM picked WHERE c.number = picked.number AND c.ready AND c.agent IS NULL
             AND (picked.affinity IS NULL OR EXISTS (SELECT FROM mine
             WHERE mine.identifier = picked.identifier AND mine.name = picked.affinity))
-            RETURNING c.number, c.epoch, c.host),
+            RETURNING c.number, c.epoch, c.host, picked.rate, picked.base),
             paced AS (INSERT INTO urlloading.host AS known (name, next)
-            SELECT host, base + count(*) / rate * interval '1 s' FROM claim JOIN room USING (host)
-            WHERE rate IS NOT NULL GROUP BY host, base, rate ORDER BY host
+            SELECT host, base + count(*) / rate * interval '1 s' FROM claim
+            WHERE rate IS NOT NULL AND host <> '' GROUP BY host, base, rate ORDER BY host
             ON CONFLICT (name) DO UPDATE SET next = excluded.next)
             SELECT \(Self.columns), transfer.secrets FROM claim JOIN urlloading.transfer USING (number)
             JOIN urlloading.progress USING (number) ORDER BY claim.number

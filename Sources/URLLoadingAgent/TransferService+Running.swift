@@ -143,9 +143,14 @@ extension TransferService {
         // The other agent may continue from the partial file.
         if case .leaving? = activities[id] { return }
         guard var transfer = transfers[id], !transfer.state.isOver else {
-            // Cancelled meanwhile: nothing refers to the partial file of a last token.
+            // Cancelled meanwhile: nothing refers to the partial file of a last token. Where another agent may have
+            // claimed the transfer, the file goes when the journal has taken the end.
             if case .token(let data) = report {
-                BlockingThreads.files.run { (try? ResumeToken(data))?.discard() }
+                if isShared {
+                    transfers[id]?.progress.resumption = data
+                } else {
+                    BlockingThreads.files.run { (try? ResumeToken(data))?.discard() }
+                }
             }
             return
         }

@@ -21,8 +21,17 @@ extension TransferService {
                     try? await Task.sleep(for: .nanoseconds(renewalInterval))
                 }
             },
+            Task {
+                while !Task.isCancelled {
+                    await removeOrphans()
+                    try? await Task.sleep(for: .seconds(Self.tidyingInterval))
+                }
+            },
         ]
     }
+
+    /// The seconds between looks for files that belong to no transfer.
+    private static let tidyingInterval = 6 * 3_600
 
     private func receive(_ signal: JournalSignal) async {
         switch signal {
@@ -129,7 +138,11 @@ extension TransferService {
             guard room > 0 else { break }
             let request = ClaimRequest.ready(
                 atMost: room, room: places, after: lastClaim, takesDiscretionary: machine().allowsDiscretionary)
-            guard let claimed = try? await journal.claim(request) else { break }
+            guard let claimed = try? await journal.claim(request) else {
+                // The return of a journal that is away is told. One that is reached may have refused this question alone.
+                nextClaim = journal.isReached ? Poller.now() + Self.claimDelay : nil
+                break
+            }
             nextClaim = claimed.next.map { Poller.now() + $0 }
             if let last = claimed.transfers.last {
                 lastClaim = last.identifier
@@ -144,6 +157,9 @@ extension TransferService {
         claiming = .none
         if let nextClaim { alarm.advance(to: nextClaim - Poller.now()) }
     }
+
+    /// The nanoseconds after which an agent claims again whose claim the journal has refused.
+    private static let claimDelay: Int64 = 1_000_000_000
 
     /// The places that are left of the limits of this agent.
     private var places: ClaimRequest.Room {

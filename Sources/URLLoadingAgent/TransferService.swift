@@ -184,31 +184,39 @@ actor TransferService {
         if case .finished(let outcome) = transfer.state.phase { act(.announce(outcome), on: id) }
     }
 
+    /// The seconds after which a file is removed that the journal of several agents does not know: until then its
+    /// transfer may be about to be recorded, by any agent.
+    private static let orphanAge = 86_400
+
     /// Removes the spool's files that belong to no transfer.
-    private func removeOrphans() async {
-        // Files of agents that share a folder belong to transfers that this one does not know.
-        guard let spool = spool as? Spool else { return }
+    func removeOrphans() async {
+        let (spool, age) = (spool, isShared ? Self.orphanAge : 0)
         let found = await BlockingThreads.files.call(.never) { () -> Set<String> in
-            spool.removeDelivered()
-            return spool.files()
+            (spool as? Spool)?.removeDelivered()
+            return spool.files(unchangedFor: age)
         }
-        guard var orphans = found, !orphans.isEmpty else { return }
-        for transfer in transfers { orphans.subtract(spool.paths(of: transfer)) }
-        // Those that remain may belong to transfers that are over.
-        for name in owners.keys {
+        guard let found, !found.isEmpty else { return }
+        var orphans = OrphanedFiles(found)
+        for transfer in transfers { orphans.keep(transfer) }
+        // Those that remain may belong to transfers that are over, or of other agents.
+        let names: [String]
+        do throws(JournalFailure) {
+            names = isShared ? try await journal.identifiers().map(\.name) : Array(owners.keys)
+        } catch { return log("the spool is not tidied: \(error)") }
+        for name in names {
             var last: Int64 = 0
-            while !orphans.isEmpty {
+            while !orphans.paths.isEmpty {
                 let rows: [JournaledTransfer]
                 do throws(JournalFailure) {
                     rows = try await journal.transfers(of: name, after: last, atMost: Self.pageSize)
                 } catch { return log("the spool is not tidied: \(error)") }
                 guard let end = rows.last?.claim.number else { break }
-                for row in rows { if let transfer = Transfer(row) { orphans.subtract(spool.paths(of: transfer)) } }
+                for row in rows { if let transfer = Transfer(row) { orphans.keep(transfer) } }
                 last = end
             }
         }
         let removed = orphans
-        _ = await BlockingThreads.files.call(.never) { for path in removed { PrivateFolder.remove(path) } }
+        _ = await BlockingThreads.files.call(.never) { removed.remove() }
     }
 
     /// The number of transfers that are read from the journal at once.

@@ -12,7 +12,7 @@ import URLLoadingTesting
 @testable import URLLoadingAgent
 
 /// The files of transfers: of one agent, and of agents that share a folder.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.postgres, .timeLimit(.minutes(2)))
 struct FileStoreRows {
     enum Kind: CaseIterable { case own, shared }
 
@@ -98,6 +98,49 @@ struct FileStoreRows {
     }
 }
 
+extension FileStoreRows {
+    @Test("Files of transfers that the journal does not know are removed when they are old, and no others")
+    func orphans() async throws {
+        let rig = AgentRig()
+        let address = try await #require(PostgresServer.current).database()
+        let agent = try await FleetAgent(address, files: rig.folder + "/files")
+        let program = try await agent.rig.attach()
+        for id in ["kept", "part"] {
+            try await program.download(URL(string: "http://127.0.0.1:1/")!, id: id) {
+                $0.earliestBegin = SystemTime.wall + 3_600_000_000_000
+            }
+        }
+        let random = String(repeating: "a", count: 24)
+        let part = "\(rig.folder)/files/.urlloading-\(random)"
+        let admin = try await PostgresConnection.open(address)
+        let record = ResumeToken.Record(
+            url: "http://127.0.0.1:1/", fields: [], validator: "\"one\"", offset: 4, length: nil, path: part,
+            bytes: nil, tail: "", isEarly: false)
+        var progress = TransferProgress()
+        progress.resumption = ResumeToken(record, nil).data
+        let hexadecimal = TransferCoding.encode(progress).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+        try await admin.run(
+            "UPDATE urlloading.progress SET progress = '\\x\(hexadecimal)' WHERE number = "
+                + "(SELECT number FROM urlloading.transfer WHERE id = 'part')")
+        let other = "\(rig.folder)/files/.urlloading-\(String(repeating: "b", count: 24))"
+        let names = [
+            "agent-kept-1", "answer-kept-1", "source-kept-x", "agent-gone-1", "answer-gone-2", "source-gone",
+            "source-gone-x", "copy-x",
+        ]
+        let paths = names.map { "\(rig.folder)/files/.urlloading-\($0)" } + [part, other, rig.folder + "/files/mine"]
+        for path in paths { try Self.write("film", path) }
+        await agent.service.removeOrphans()
+        #expect(paths.allSatisfy { PathIdentity($0) != nil })
+        let old = timespec(tv_sec: time(nil) - 90_000, tv_nsec: 0)
+        for path in paths { #expect(utimensat(AT_FDCWD, path, [old, old], 0) == 0) }
+        await agent.service.removeOrphans()
+        let left = paths.filter { PathIdentity($0) != nil }
+        #expect(left == Array(paths[..<3]) + [part, rig.folder + "/files/mine"])
+        program.close()
+        await agent.stop()
+    }
+}
+
 /// Agents that share a queue and a folder.
 @Suite(.postgres, .enabled(if: PostgresServer.isHere, PostgresServer.isMissing), .timeLimit(.minutes(4)))
 struct SharedFolderRows {
@@ -142,6 +185,58 @@ struct SharedFolderRows {
                 await rig.kill(SIGTERM)
                 await other.stop()
             }
+        }
+    }
+
+    @Test("An agent that does not know yet that its claim has ended leaves the part to the next one when it cancels")
+    func staleCancellation() async throws {
+        try await Self.with { address, files, rig in
+            // It does not find out by itself.
+            let agent = try await FleetAgent(address, files: files, renewingEvery: 3_600_000_000_000)
+            try await withHTTPTestServer { origin in
+                origin.route("/film", faults: [.init(.responseBody(after: 900_000), .stall)]) { Film.answer($0) }
+                let program = try await agent.rig.attach()
+                try await program.download(origin.url("/film"), to: rig.folder + "/film.bin")
+                try await origin.wait { $0.stalled == 1 }
+                let next = try await PostgresJournal.open(address, settling: 0) { _ in }
+                func part() async throws -> String? {
+                    let row = try #require(try await next.transfer("t1"))
+                    let data = TransferCoding.decode(TransferProgress.self, row.progress)?.resumption
+                    return data.flatMap { (try? ResumeToken($0))?.heldPath }
+                }
+                try await eventuallyProcess { try await part() != nil }
+                let path = try #require(try await part())
+                try await FleetAgent.endLeases(address)
+                #expect(try await next.claim(.one(id: "t1")).transfers.count == 1)
+                let cancel = AgentMessage.command(.init(transfer: "t1", verb: "cancel"))
+                #expect(try await program.request(cancel) == .done)
+                try await eventuallyProcess { agent.lines.count("is left to it") == 1 }
+                #expect(PathIdentity(path) != nil)
+                program.close()
+                try await JournalRows.Place.close(next)
+            }
+            await agent.stop()
+        }
+    }
+
+    @Test("A submission that is dropped takes no copy with it that another agent has made of the same file")
+    func copiedTwice() async throws {
+        try await Self.with { address, files, rig in
+            let store = try FolderStore(files)
+            let path = rig.folder + "/file"
+            try Data("film".utf8).write(to: URL(filePath: path))
+            let request = Request(url: URL(filePath: "/"))
+            var order = TransferOrder(.upload, request, created: 0)
+            (order.source, order.sourceStamp, order.copiesSource) = (path, SourceStamp(path: path), true)
+            let transfer = Transfer(id: "t1", identifier: "a", order: order, secrets: TransferSecrets(request))
+            var (first, second) = (transfer, transfer)
+            first.order = try #require(try store.copySource(of: transfer))
+            second.order = try #require(try store.copySource(of: transfer))
+            store.remove(first)
+            #expect(Film.of(try #require(second.order.source)) == Array("film".utf8))
+            store.remove(second)
+            store.remove(transfer)
+            #expect(PrivateFolder.names(files).isEmpty && Film.of(path) == Array("film".utf8))
         }
     }
 

@@ -21,12 +21,15 @@ struct FleetAgent: Sendable {
         func count(_ part: String) -> Int { all.withLock { $0.count { $0.contains(part) } } }
     }
 
-    init(_ address: String, leaseTime: Int64 = 60_000, files: String? = nil) async throws {
+    /// - Parameter renewal: the nanoseconds between renewals of its claims.
+    init(
+        _ address: String, leaseTime: Int64 = 60_000, files: String? = nil, renewingEvery renewal: Int64 = 300_000_000
+    ) async throws {
         let (rig, lines) = (AgentRig(), Lines())
         journal = try await PostgresJournal.open(address, leaseTime: leaseTime, settling: 0) { lines.add($0) }
         try PrivateFolder.make(rig.state)
         service = try TransferService(
-            journal, folder: rig.state, files: files, renewingEvery: 300_000_000
+            journal, folder: rig.state, files: files, renewingEvery: renewal
         ) { lines.add($0) }
         let listener = try LocalListener(path: rig.socket)
         let server = AgentServer(service, survival: "untilReboot", manner: "test") { _ in }

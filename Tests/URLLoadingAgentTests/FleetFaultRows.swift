@@ -312,6 +312,144 @@ struct FleetFaultRows {
         for open in [journal, newer] { try await JournalRows.Place.close(open) }
     }
 
+    @Test("PostgreSQL is killed while agents work: what runs ends, submissions wait, nothing is lost or done twice")
+    func killedAtWork() async throws {
+        let server = try await PostgresServer()
+        let address = try await server.database()
+        let (one, other) = (try await FleetAgent(address), try await FleetAgent(address))
+        try await withHTTPTestServer { origin in
+            let gate = Lock(false)
+            origin.route("/small") { _ in
+                while !gate.withLock(\.self) { try await Task.sleep(for: .milliseconds(5)) }
+                return .ok("small")
+            }
+            let program = try await one.rig.attach()
+            let folder = one.rig.folder
+            func download(_ number: Int) async throws -> AgentMessage {
+                let url = try #require(URL(string: "?\(number)", relativeTo: origin.url("/small"))).absoluteURL
+                return try await program.download(url, id: "t\(number)", to: "\(folder)/f\(number)")
+            }
+            for number in 0..<9 { #expect(try await download(number) == .done) }
+            try await eventuallyProcess { origin.requests.count == 6 }
+            await server.end(SIGKILL)
+            try await eventuallyProcess { !one.journal.isReached && !other.journal.isReached }
+            async let late = download(9)
+            gate.withLock { $0 = true }
+            // The ends of the responses have come, and wait to be recorded.
+            try await origin.wait { $0.answered >= 6 }
+            try await server.start()
+            #expect(try await late == .done)
+            #expect(try await program.request(.listen) == .done)
+            var ended: Set<String> = []
+            while ended.count < 10 {
+                let (sequence, record) = try await program.nextEvent()
+                if case .failed(let error)? = record.outcome { Issue.record("\(record.id): \(error)") }
+                ended.insert(record.id)
+                try await program.acknowledge(sequence)
+            }
+            #expect((0..<10).allSatisfy { Film.of("\(folder)/f\($0)") == Array("small".utf8) })
+            #expect(Set(origin.requests.map(\.target)).count == 10 && origin.requests.count == 10)
+            #expect(try await program.transfers().isEmpty)
+            let lost = [one, other].map { $0.lines.count("was lost") }
+            #expect(lost.allSatisfy { $0 > 0 }, "\(lost)")
+            program.close()
+        }
+        await one.stop()
+        await other.stop()
+        await server.end()
+    }
+
+    @Test("A database without room: submissions are refused, accepted work is recorded when there is room again")
+    func fullDatabase() async throws {
+        let server = try #require(PostgresServer.current)
+        guard let disk = server.mountDisk("small", megabytes: 24) else { return }
+        defer { umount2(disk, Int32(MNT_DETACH)) }
+        let address = try await server.database(on: disk)
+        let lines = FleetAgent.Lines()
+        let journal = try await PostgresJournal.open(address) { lines.add($0) }
+        try await JournalRows.identify(["a"], journal)
+        let claim = try await JournalRows.accept("t1", journal)
+        let admin = try await PostgresConnection.open(address)
+        try await admin.run(
+            "CREATE TABLE public.filler (text text); ALTER TABLE public.filler ALTER text SET STORAGE PLAIN")
+        for length in [7_000, 100] {
+            var failure: PostgresFailure?
+            while failure == nil {
+                do throws(PostgresFailure) {
+                    try await admin.run("INSERT INTO public.filler SELECT repeat('x', \(length))")
+                } catch { failure = error }
+            }
+            #expect(failure?.code == "53100", "\(failure as Any)")
+        }
+        // Pages that are there already may have room for some.
+        var refusal: JournalFailure?
+        for number in 0..<3_000 where refusal == nil {
+            var transfer = JournalRows.transfer("more\(number)")
+            transfer.order = Array(repeating: UInt8(truncatingIfNeeded: number), count: 1_500)
+            do throws(JournalFailure) { try await journal.write([.accept(transfer)], mayFail: true) } catch {
+                refusal = error
+            }
+        }
+        #expect("\(refusal as Any)".contains("53100"), "\(refusal as Any)")
+        // What must be recorded waits. Random bytes cannot be compressed.
+        let state = (0..<60_000).map { _ in UInt8.random(in: 0...255) }
+        async let written = journal.write(
+            [.update(claim, state: state, progress: [], standing: .working), .event(claim)], mayFail: false)
+        try await eventuallyProcess { lines.count("tried again") > 0 }
+        #expect(try await journal.transfer("t1")?.state == [3])
+        #expect(try await journal.renew([claim]).lost.isEmpty)
+        try await admin.run("DROP TABLE public.filler")
+        _ = try await written
+        #expect(try await journal.transfer("t1")?.state == state)
+        #expect(try await journal.sequences(of: "a").count == 1)
+        try await journal.write([.accept(JournalRows.transfer("later"))], mayFail: true)
+        try await JournalRows.Place.close(journal)
+        // Before the disk goes.
+        let name = try await Self.name(admin)
+        let other = try await PostgresConnection.open(server.address("postgres"))
+        try await other.run("DROP DATABASE \(name) WITH (FORCE)")
+        try await other.run("DROP TABLESPACE of_\(name)")
+    }
+
+    @Test("Tables that are locked for longer than a statement waits: agents go on with what they have, and come back")
+    func lockedAtWork() async throws {
+        let address = try await Self.database()
+        let agent = try await FleetAgent(address)
+        let admin = try await PostgresConnection.open(address)
+        try await withHTTPTestServer { origin in
+            let gate = Lock(false)
+            origin.route("/small") { _ in
+                while !gate.withLock(\.self) { try await Task.sleep(for: .milliseconds(5)) }
+                return .ok("small")
+            }
+            let program = try await agent.rig.attach()
+            let folder = agent.rig.folder
+            for number in 0..<8 {
+                let url = try #require(URL(string: "?\(number)", relativeTo: origin.url("/small"))).absoluteURL
+                try await program.download(url, id: "t\(number)", to: "\(folder)/f\(number)")
+            }
+            try await eventuallyProcess { origin.requests.count == 6 }
+            try await admin.run("BEGIN; LOCK TABLE urlloading.claim IN ACCESS EXCLUSIVE MODE")
+            gate.withLock { $0 = true }
+            let seconds = ProcessInfo.processInfo.environment["URLLOADING_LONG"] == nil ? 1 : 30
+            try await Task.sleep(for: .seconds(seconds))
+            try await eventuallyProcess { agent.lines.count("55P03") > 0 }
+            try await admin.run("COMMIT")
+            #expect(try await program.request(.listen) == .done)
+            var ended: Set<String> = []
+            while ended.count < 8 {
+                let (sequence, record) = try await program.nextEvent()
+                if case .failed(let error)? = record.outcome { Issue.record("\(record.id): \(error)") }
+                ended.insert(record.id)
+                try await program.acknowledge(sequence)
+            }
+            #expect(origin.requests.count == 8)
+            #expect((0..<8).allSatisfy { Film.of("\(folder)/f\($0)") == Array("small".utf8) })
+            program.close()
+        }
+        await agent.stop()
+    }
+
     @Test("Agents that end transfers of the same identifiers at once do not wait for each other in a circle")
     func circle() async throws {
         let address = try await Self.database()

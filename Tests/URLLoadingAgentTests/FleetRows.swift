@@ -131,7 +131,81 @@ struct FleetRows {
         }
     }
 
+    @Test("The time of a host that comes while an agent claims is not missed: it is told to claim again")
+    func rateMoment() async throws {
+        try await Self.with(1) { journals, admin in
+            let journal = journals[0]
+            try await JournalRows.identify(["a"], journal)
+            try await admin.run("INSERT INTO urlloading.host (name, rate) VALUES ('slow.example', 1)")
+            for round in 0..<400 {
+                try await Self.submit(["t\(round)"], JournaledTerms(host: "slow.example"), journal)
+                // About when the agent asks.
+                try await admin.run(
+                    "UPDATE urlloading.host SET next = clock_timestamp() + interval '1 microsecond' * \(round * 10)")
+                var found = try await journal.claim(.ready(atMost: 9))
+                while found.transfers.isEmpty {
+                    guard found.next != nil else { return _ = Issue.record("round \(round): no time is told") }
+                    found = try await journal.claim(.ready(atMost: 9))
+                }
+                #expect(found.transfers.map(\.id) == ["t\(round)"])
+                try await JournalRows.finish(found.transfers[0].claim, journal)
+            }
+        }
+    }
+
     // MARK: Turns
+
+    @Test("Of many lanes those are looked into that have the most urgent transfers of each identifier in turn")
+    func lanes() {
+        func lane(_ identifier: String, _ host: String, _ priority: Int64, _ number: Int64) -> ClaimLane {
+            ClaimLane(identifier: identifier, host: host, priority: priority, number: number)
+        }
+        let lanes = [
+            lane("b", "1", 5, 1), lane("b", "2", 5, 9), lane("b", "3", 7, 10), lane("b", "4", 5, 2),
+            lane("c", "1", 1, 11), lane("c", "2", 2, 12), lane("d", "1", 0, 13),
+        ]
+        func chosen(_ count: Int) -> [String] {
+            ClaimLane.chosen(count, of: lanes).map { $0.identifier + $0.host }
+        }
+        #expect(chosen(1) == ["b3"])
+        #expect(chosen(2) == ["b3", "c2"])
+        #expect(chosen(4) == ["b3", "b1", "c2", "d1"])
+        #expect(chosen(6) == ["b3", "b1", "b4", "c2", "c1", "d1"])
+        #expect(chosen(7) == lanes.map { $0.identifier + $0.host })
+    }
+
+    @Test("The most urgent transfer of an identifier is claimed first, whichever of its hosts it is of")
+    func urgentHost() async throws {
+        try await Self.with(1) { journals, _ in
+            let journal = journals[0]
+            try await JournalRows.identify(["a", "b"], journal)
+            for number in 0..<40 {
+                let terms = JournaledTerms(host: "h\(10 + number)", priority: number == 37 ? 99 : 50)
+                try await Self.submit(["a\(number)"], of: "a", terms, journal)
+                try await Self.submit(["b\(number)"], of: "b", terms, journal)
+            }
+            #expect(try await Self.claim(journal, 1).map(\.id) == ["a37"])
+            #expect(try await Self.claim(journal, 3, after: "a").map(\.id) == ["b0", "b1", "b37"])
+            #expect(try await Self.claim(journal, 4).map(\.id) == ["a0", "b2", "a1", "b3"].sorted { $0 < $1 })
+        }
+    }
+
+    @Test("A lane whose transfers are another agent's does not keep an agent from the lanes after it")
+    func foreignLane() async throws {
+        try await Self.with(2) { journals, _ in
+            let (one, other) = (journals[0], journals[1])
+            try await JournalRows.identify(["a", "b"], one)
+            try await Self.submit(["held"], JournaledTerms(host: "h", affinity: "album"), one)
+            #expect(try await Self.claim(one).map(\.id) == ["held"])
+            for number in 0..<3 {
+                let terms = JournaledTerms(host: "h\(number)", priority: 200, affinity: "album")
+                try await Self.submit(["a\(number)"], of: "a", terms, one)
+            }
+            try await Self.submit(["b0"], of: "b", JournaledTerms(host: "z"), one)
+            #expect(try await Self.claim(other, 1).map(\.id) == ["b0"])
+            #expect(try await Self.claim(other, 1).isEmpty)
+        }
+    }
 
     @Test("Identifiers take turns, whatever their number of transfers; within one the most urgent comes first")
     func turns() async throws {

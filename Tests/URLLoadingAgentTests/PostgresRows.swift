@@ -479,6 +479,13 @@ struct PostgresRows {
             let place = rig.folder + "/film.bin"
             try await program.download(origin.url("/film"), to: place)
             try await origin.wait { $0.stalled == 1 }
+            // The start is recorded while the request is under way.
+            let admin = try await PostgresConnection.open(address)
+            try await eventuallyProcess {
+                try await admin.run("SELECT state FROM urlloading.progress").rows.first?.bytes(0).map {
+                    String(decoding: $0, as: UTF8.self).contains("running")
+                } == true
+            }
             origin.route("/film") { Film.answer($0) }
             try await use(origin, rig, program, place)
         }

@@ -147,11 +147,23 @@ final class PostgresServer: Sendable {
     }
 
     /// Makes an empty database.
+    /// - Parameter disk: a folder of the server's user, in which its tables are.
     /// - Returns: its address.
-    func database() async throws -> String {
+    func database(on disk: String? = nil) async throws -> String {
         let name = "db\(databases.add(1, ordering: .relaxed).newValue)"
-        try await PostgresConnection.open(address("postgres")).run("CREATE DATABASE \(name)")
+        let admin = try await PostgresConnection.open(address("postgres"))
+        if let disk { try await admin.run("CREATE TABLESPACE of_\(name) LOCATION '\(disk)'") }
+        try await admin.run("CREATE DATABASE \(name)" + (disk == nil ? "" : " TABLESPACE of_\(name)"))
         return address(name)
+    }
+
+    /// Mounts a small disk for a database in the server's folder.
+    /// - Returns: its path; `nil` if the tests may not mount one.
+    func mountDisk(_ name: String, megabytes: Int) -> String? {
+        let path = "\(folder)/\(name)"
+        mkdir(path, 0o700)
+        let options = "size=\(megabytes)m,mode=0700,uid=\(Self.other),gid=\(Self.other)"
+        return Self.isRoot && mount("tmpfs", path, "tmpfs", 0, options) == 0 ? path : nil
     }
 }
 

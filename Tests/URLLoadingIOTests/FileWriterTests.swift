@@ -35,6 +35,46 @@ struct FileWriterTests {
         #expect(!idle)
     }
 
+    @Test("A move whose answer a file server has lost, and that is repeated, has succeeded", arguments: [true, false])
+    func repeatedMove(_ replacing: Bool) throws {
+        var template = Array("/tmp/urlmove-XXXXXX".utf8CString)
+        let folder = try #require(mkdtemp(&template).map { String(cString: $0) })
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        func move(_ prepare: (FileWriter, _ place: String) -> Int32) throws -> FileWriter {
+            let file = try FileWriter.create(in: folder, prefix: ".part-")
+            #expect(prepare(file, folder + "/film") == 0)
+            try file.move(from: file.path, to: folder + "/film", replacing: replacing, synchronizes: true)
+            return file
+        }
+        // The first call has succeeded: of a rename the old name is gone, of a link the new one exists.
+        for first in [rename, replacing ? rename : link] {
+            let file = try move { first($0.path, $1) }
+            #expect(access(file.path, F_OK) != 0)
+            // Removes no other file.
+            file.remove(at: folder + "/film")
+            #expect(access(folder + "/film", F_OK) != 0)
+        }
+        // The file is elsewhere.
+        #expect(throws: IOFailure.self) { try move { file, _ in rename(file.path, folder + "/other") } }
+        #expect(throws: IOFailure.self) {
+            try move { file, place in
+                close(creat(place, 0o600))
+                return replacing ? unlink(file.path) : 0
+            }
+        }
+    }
+
+    @Test("A file that is moved to its own name with a demand that it be new stays")
+    func movedToItself() throws {
+        var template = Array("/tmp/urlmove-XXXXXX".utf8CString)
+        let folder = try #require(mkdtemp(&template).map { String(cString: $0) })
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let file = try FileWriter.create(in: folder, prefix: ".part-")
+        let spelled = "\(folder)/./\(file.path.split(separator: "/").last ?? "")"
+        try? file.move(from: file.path, to: spelled, replacing: false, synchronizes: false)
+        #expect(file.isInPlace)
+    }
+
     @Test("After a failed synchronisation a file is not synchronised again")
     func failedPlan() {
         var plan = SyncPlan()

@@ -277,8 +277,17 @@ package final class FileWriter: Sendable {
                 replacing
                     ? csys_file_rename(current, destination) : csys_file_rename_unless_exists(current, destination))
         } catch {
-            if isSameFolder, wanted != nil, before >= 0 { _ = csys_file_set_mode(descriptor, UInt32(before)) }
-            throw error
+            // An NFS server repeats a call whose answer was lost, and then reports that the old name is gone, or that
+            // the new one exists: the file itself tells whether it has been moved.
+            guard case .system(let number) = error.code, [ENOENT, EEXIST].contains(number),
+                csys_file_is_same(destination, descriptor)
+            else {
+                if isSameFolder, wanted != nil, before >= 0 { _ = csys_file_set_mode(descriptor, UInt32(before)) }
+                throw error
+            }
+            // A file with one link may have the same name in two spellings.
+            var info = stat()
+            if fstat(descriptor, &info) == 0, info.st_nlink > 1 { remove(at: current) }
         }
         keep()
         if !isSameFolder, let wanted {
