@@ -79,6 +79,23 @@ struct HTTP3SessionTests {
         }
     }
 
+    @Test("Loads go on when a router gives the client another address") func rebound() async throws {
+        try await QUICServer.with { port, roots in
+            let relay = try DatagramRelay(
+                to: port, client: DatagramFaults(), server: DatagramFaults(), rebindings: [30, 300])
+            defer { relay.stop() }
+            try await withSession(configuration(roots)) { session in
+                let bytes = Data((0..<2_000_000).map { UInt8($0 % 249) })
+                let request = Request(url: try url(relay.port, "/"), method: .post, body: .data(bytes))
+                let (data, _) = try await session.data(for: request)
+                #expect(data == bytes)
+                let (later, _) = try await session.data(from: try url(relay.port, "/1000"))
+                #expect(later.count == 1_000)
+            }
+            #expect(relay.rebindingCount == 2)
+        }
+    }
+
     private func with(
         _ options: [String] = [], _ use: (Session, UInt16) async throws -> Void
     ) async throws {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import FoundationEssentials
 import Testing
 import URLLoadingWire
 
@@ -7,10 +8,9 @@ import URLLoadingWire
 
 /// Where HTTP/3 is tried, and when it is not. These rows need no build with HTTP/3.
 struct AlternativeServiceTableTests {
-    private static let second: Int64 = 1_000_000_000
     private let origin: Origin
     private let other: Origin
-    private let start: Int64 = 5_000_000_000_000
+    private let start = Date.now
 
     init() throws {
         origin = try Origin(scheme: "https", host: Origin.Host("example.org"))
@@ -19,24 +19,29 @@ struct AlternativeServiceTableTests {
 
     private func table(_ field: String) throws -> AlternativeServiceTable {
         var table = AlternativeServiceTable()
-        table.learn(try #require(AlternativeServices(field)), from: origin, now: start)
+        try learn(field, &table)
         return table
     }
 
+    private func learn(_ field: String, _ table: inout AlternativeServiceTable) throws {
+        let field = try #require(AlternativeServices(field))
+        _ = table.change(origin, now: start) { $0.learn(field, now: start) }
+    }
+
     private func target(
-        _ table: inout AlternativeServiceTable, _ origin: Origin? = nil, isPreferred: Bool = false, after: Int64 = 0
+        _ table: AlternativeServiceTable, _ origin: Origin? = nil, isPreferred: Bool = false, after: Double = 0
     ) -> AlternativeServiceTable.Target? {
-        table.target(for: origin ?? self.origin, isPreferred: isPreferred, now: start + after * Self.second)
+        table.target(for: origin ?? self.origin, isPreferred: isPreferred, now: start + after)
     }
 
     @Test("An origin that offers h3 is tried there until the offer ends, and no other origin") func offers() throws {
-        var table = try table("h2=\":1\", h3=\"alt.example:8443\"; ma=60, h3=\":443\"")
-        let found = try #require(target(&table))
+        let table = try table("h2=\":1\", h3=\"alt.example:8443\"; ma=60, h3=\":443\"")
+        let found = try #require(target(table))
         #expect(found.service?.host?.description == "alt.example" && found.service?.port == 8443 && !found.isSlow)
-        #expect(target(&table, other) == nil)
-        #expect(target(&table, after: 59) != nil)
-        #expect(target(&table, after: 60) == nil)
-        #expect(!table.knows(origin))
+        #expect(target(table, other) == nil)
+        #expect(target(table, after: 59) != nil)
+        #expect(target(table, after: 60) == nil)
+        #expect(table.knows(origin, now: start + 59) && !table.knows(origin, now: start + 60))
     }
 
     @Test(
@@ -44,41 +49,43 @@ struct AlternativeServiceTableTests {
         arguments: ["h2=\":1\"", "h3=\":1\"; ma=0", "clear"])
     func revoked(field: String) throws {
         var table = try table("h3=\":443\"")
-        table.learn(try #require(AlternativeServices(field)), from: origin, now: start)
-        #expect(target(&table) == nil)
+        try learn(field, &table)
+        #expect(target(table) == nil && table.count == 0)
     }
 
     @Test("Where HTTP/3 is preferred, every origin is tried at its own place") func preferred() throws {
         var table = AlternativeServiceTable()
-        #expect(target(&table, isPreferred: true) == AlternativeServiceTable.Target())
+        #expect(target(table, isPreferred: true) == AlternativeServiceTable.Target())
         table = try self.table("h3=\":8443\"")
-        #expect(target(&table, isPreferred: true)?.service?.port == 8443)
+        #expect(target(table, isPreferred: true)?.service?.port == 8443)
     }
 
     @Test("After a failure the origin is left alone, twice as long each time, up to a day") func backsOff() throws {
         var table = try table("h3=\":443\"; ma=31536000")
-        var (now, rest) = (Int64(0), Int64(300))
+        var (now, rest) = (0.0, 300.0)
         for _ in 0..<12 {
-            table.failed(origin, now: start + now * Self.second)
-            #expect(target(&table, after: now) == nil)
-            #expect(target(&table, isPreferred: true, after: now + rest - 1) == nil)
-            #expect(target(&table, after: now + rest)?.isSlow == true)
+            _ = table.change(origin, now: start) { $0.failed(now: start + now) }
+            #expect(target(table, after: now) == nil)
+            #expect(target(table, isPreferred: true, after: now + rest - 1) == nil)
+            #expect(target(table, after: now + rest)?.isSlow == true)
             (now, rest) = (now + rest, min(rest * 2, 86_400))
         }
         #expect(rest == 86_400)
-        table.succeeded(origin)
-        #expect(target(&table, after: now)?.isSlow == false)
+        // A clock that is set back does not make the rest longer.
+        #expect(target(table, after: now - 2 * 86_400 - 1) != nil)
+        _ = table.change(origin, now: start) { $0.succeeded() }
+        #expect(target(table, after: now)?.isSlow == false)
     }
 
     @Test("Loads do not wait again for a place that was slow, until an attempt succeeds or the place changes")
     func slow() throws {
         var table = try table("h3=\":443\"")
-        table.isSlow(origin)
-        #expect(target(&table)?.isSlow == true)
-        table.learn(try #require(AlternativeServices("h3=\":443\"")), from: origin, now: start)
-        #expect(target(&table)?.isSlow == true)
-        table.learn(try #require(AlternativeServices("h3=\":444\"")), from: origin, now: start)
-        #expect(target(&table)?.isSlow == false)
+        _ = table.change(origin, now: start) { $0.isSlow = true }
+        #expect(target(table)?.isSlow == true)
+        try learn("h3=\":443\"", &table)
+        #expect(target(table)?.isSlow == true)
+        try learn("h3=\":444\"", &table)
+        #expect(target(table)?.isSlow == false)
     }
 
     @Test("The number of origins is limited; the offer that ends first is forgotten") func limited() throws {
@@ -88,11 +95,11 @@ struct AlternativeServiceTableTests {
             let origin = try Origin(scheme: "https", host: Origin.Host("h\(number).example"))
             // The one in the middle ends first.
             let age = number == count / 2 ? 10 : 1_000
-            table.learn(try #require(AlternativeServices("h3=\":1\"; ma=\(age)")), from: origin, now: start)
-            table.failed(origin, now: start)
+            let field = try #require(AlternativeServices("h3=\":1\"; ma=\(age)"))
+            _ = table.change(origin, now: start) { $0.learn(field, now: start) }
         }
         let known = try (0...count).filter {
-            table.knows(try Origin(scheme: "https", host: Origin.Host("h\($0).example")))
+            table.knows(try Origin(scheme: "https", host: Origin.Host("h\($0).example")), now: start)
         }
         #expect(known.count == count && !known.contains(count / 2))
     }

@@ -5,7 +5,7 @@
 import Foundation
 import Glibc
 import Testing
-import URLLoading
+@testable import URLLoading
 import URLLoadingIO
 import URLLoadingTestSupport
 import URLLoadingTesting
@@ -27,6 +27,48 @@ struct HTTP3ChoiceTests {
                 try await expect(session, server.url("/plain"), .http3)
             }
             #expect(http3.connections == 1)
+        }
+    }
+
+    @Test("An offer is there for the next session of the same directory, and not for one in memory only")
+    func kept() async throws {
+        try await withBoth { server, http3, configuration in
+            server.route("/") { _ in .ok("two", headers: ["Alt-Svc": "h3=\":\(http3.port)\"; ma=1000"]) }
+            server.route("/plain") { _ in .ok("two") }
+            let folder = try TemporaryFolder()
+            var kept = Configuration.default
+            (kept.tls, kept.networks) = (configuration.tls, configuration.networks)
+            kept.connections = configuration.connections
+            kept.storageDirectory = folder.url("s")
+            try await withSession(kept) { session in
+                try await expect(session, server.url("/"), .http2)
+                await session.hsts?.flush()
+            }
+            // Not the store that the first session had in memory.
+            let store = HSTSStore(directory: folder.url("s"))
+            var later = configuration
+            later.hsts.storage = .store(store)
+            try await withSession(later) { session in try await untilHTTP3(session, server.url("/plain")) }
+            try await withSession(configuration) { session in
+                for _ in 0..<3 { try await expect(session, server.url("/plain"), .http2) }
+            }
+            store.removeAll()
+            try await withSession(later) { session in try await expect(session, server.url("/plain"), .http2) }
+        }
+    }
+
+    @Test("An offer over http is not believed") func clear() async throws {
+        try await withHTTPTestServer { server in
+            server.route("/") { _ in .ok("one", headers: ["Alt-Svc": "h3=\":443\"; ma=1000"]) }
+            try await withSession(Configuration.ephemeral) { session in
+                _ = try await session.data(from: server.url("/"))
+                let store = try #require(session.hsts?.alternatives)
+                let port = UInt16(try #require(server.url("/").port))
+                for scheme in ["http", "https"] {
+                    let host = try Origin.Host(try #require(server.url("/").host()))
+                    #expect(!store.knows(try Origin(scheme: scheme, host: host, port: port)))
+                }
+            }
         }
     }
 
@@ -137,28 +179,11 @@ private final class Unanswered {
     let port: UInt16
     private let descriptor: Int32
 
-    init() throws {
-        descriptor = socket(AF_INET, Int32(SOCK_DGRAM.rawValue), 0)
-        port = try Self.bind(descriptor)
-    }
+    init() throws { (descriptor, port) = try DatagramSockets.bound() }
 
     deinit { close(descriptor) }
 
     static func freePort() throws -> UInt16 { try Unanswered().port }
-
-    private static func bind(_ descriptor: Int32) throws -> UInt16 {
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let bound = withUnsafeMutablePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                Glibc.bind(descriptor, $0, length) == 0 && getsockname(descriptor, $0, &length) == 0
-            }
-        }
-        guard bound else { throw IOFailure(.system(errno), .connect) }
-        return UInt16(bigEndian: address.sin_port)
-    }
 }
 
 #endif

@@ -4,6 +4,7 @@
 
 import Testing
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 

@@ -163,6 +163,28 @@ struct HTTP3LoadTests {
         }
     }
 
+    @Test("A server's refusal of a client certificate has the reason and the words that it has over TCP")
+    func identity() async throws {
+        let server = try HTTP3Server(asksIdentity: true)
+        defer { server.stop() }
+        var configuration = Configuration.ephemeral
+        configuration.tls.trustRoots = .pem(server.roots)
+        configuration.connections.httpVersions = .http3PriorKnowledge
+        let stranger = try TestCertificateAuthority(commonName: "Elsewhere").issue(
+            .init(names: [], commonName: "eve", isForServers: false))
+        let identity = try ClientIdentity(certificatePEM: stranger.certificatePEM, keyPEM: stranger.keyPEM)
+        for (identities, reason, words) in [
+            ([try .init("*", identity)], .clientCertificateRefused, "the server sent the alert unknown_ca (48)"),
+            ([], .clientCertificateRequired, "certificate_required (116)"),
+        ] as [([Configuration.TLS.HostIdentity], LoadError.Reason, String)] {
+            configuration.tls.clientIdentities = identities
+            let session = Session(configuration)
+            defer { session.invalidateAndCancel() }
+            let error = await #expect(throws: LoadError.self) { try await session.data(from: server.url("/")) }
+            #expect(error?.reason == reason && error?.detail?.contains(words) == true, "\(error as Any)")
+        }
+    }
+
     @Test("A load that ends early ends its stream, and not the connection", arguments: [Ending.task, .idleTimeout])
     func ends(ending: Ending) async throws {
         try await withHTTP3(answer: { HTTP3Answer(isSilent: $0[":path"] == "/silent") }) { server, session in

@@ -7,6 +7,7 @@ import Glibc
 import Synchronization
 import URLLoading
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -27,38 +28,28 @@ final class HTTP3Server: Sendable {
         var isSilent = false
     }
 
+    /// - Parameter asksIdentity: whether clients must present a certificate of the server's authority.
     convenience init(
-        _ options: TestCertificateOptions = .init(),
+        _ options: TestCertificateOptions = .init(), asksIdentity: Bool = false,
         answer: @escaping @Sendable (HTTP3Received) -> HTTP3Answer = { _ in HTTP3Answer(body: Array("hello".utf8)) }
     ) throws {
         let authority = try TestCertificateAuthority(commonName: "Test root")
-        try self.init(try authority.issue(options), of: authority, port: 0, answer: answer)
+        try self.init(try authority.issue(options), of: authority, port: 0, asksIdentity: asksIdentity, answer: answer)
     }
 
     /// - Parameter wanted: 0 for a port that the system chooses.
     init(
         _ identity: TestIdentity, of authority: TestCertificateAuthority, port wanted: UInt16,
+        asksIdentity: Bool = false,
         answer: @escaping @Sendable (HTTP3Received) -> HTTP3Answer = { _ in HTTP3Answer(body: Array("hello".utf8)) }
     ) throws {
         var server = TLSServerContext.Configuration(
             certificateChain: identity.certificatePEM, privateKey: identity.keyPEM)
         server.applicationProtocols = ["h3"]
+        if asksIdentity { server.clientRoots = authority.pem }
         let context = try TLSServerContext(server)
         roots = String(decoding: authority.pem, as: UTF8.self)
-        descriptor = socket(AF_INET, Int32(SOCK_DGRAM.rawValue), 0)
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_port = wanted.bigEndian
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let descriptor = descriptor
-        let bound = withUnsafeMutablePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(descriptor, $0, length) == 0 && getsockname(descriptor, $0, &length) == 0
-            }
-        }
-        guard bound else { throw IOFailure(.system(errno), .connect) }
-        port = UInt16(bigEndian: address.sin_port)
+        (descriptor, port) = try DatagramSockets.bound(port: wanted)
         Thread.detachNewThread { [self] in serve(context, answer) }
     }
 
@@ -122,19 +113,11 @@ final class HTTP3Server: Sendable {
     }
 
     private func send(_ peer: HTTP3Peer, to address: sockaddr_in, _ buffer: inout [UInt8], _ now: Int64) {
-        var address = address
         buffer.withUnsafeMutableBytes { buffer in
             while let datagrams = try? peer.nextDatagrams(into: buffer, now: now) {
                 for start in stride(from: 0, to: datagrams.count, by: datagrams.size) {
-                    let piece = UnsafeRawBufferPointer(
-                        rebasing: buffer[start..<min(datagrams.count, start + datagrams.size)])
-                    _ = withUnsafePointer(to: &address) {
-                        $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                            sendto(
-                                descriptor, piece.baseAddress, piece.count, 0, $0,
-                                socklen_t(MemoryLayout<sockaddr_in>.size))
-                        }
-                    }
+                    let piece = buffer[start..<min(datagrams.count, start + datagrams.size)]
+                    DatagramSockets.send(Array(piece), from: descriptor, to: address)
                 }
             }
         }

@@ -4,25 +4,33 @@
 
 import Testing
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
 /// A client and a server that exchange datagrams in memory, with a clock that goes on when neither has anything to
 /// send.
 final class HTTP3Wire {
-    /// What happens to one datagram.
-    enum Fault: Sendable, Hashable, CaseIterable { case lose, double, truncate, flip }
-
     let client: HTTP3Endpoint
     let clientTLS: QUICTLS
     let server: HTTP3Peer
     private(set) var now: Int64 = 1_000_000_000
     private(set) var events: [HTTP3EndpointEvent] = []
     private(set) var body: [Int64: [UInt8]] = [:]
+    /// The network from the client to the server.
+    var up = DatagramFaults()
+    /// The network from the server to the client.
+    var down = DatagramFaults()
     /// The datagrams that each side has sent.
-    private(set) var sent = (client: 0, server: 0)
-    /// Applied to the datagram of this number that a side sends.
-    var fault: (isClient: Bool, number: Int, fault: Fault)?
+    var sent: (client: Int, server: Int) { (up.count, down.count) }
+    typealias Fault = DatagramFaults.Single
+    /// What happens to the datagram of a number that a side sends.
+    var fault: (isClient: Bool, number: Int, fault: Fault)? {
+        didSet {
+            let single = fault.map { (number: $0.number, fault: $0.fault) }
+            (up.single, down.single) = fault?.isClient == true ? (single, nil) : (nil, single)
+        }
+    }
     /// Added to the clock of the client.
     var step: Int64 = 0
     /// Whether the reader of a body takes what arrives.
@@ -70,8 +78,8 @@ final class HTTP3Wire {
             if isMet(self) { return true }
             if try move() { continue }
             if isMet(self) { return true }
-            guard let next = [client.deadline, server.quic?.deadline].compactMap(\.self).min(), next - now < within
-            else { return false }
+            let moments = [client.deadline, server.quic?.deadline, up.next, down.next].compactMap(\.self)
+            guard let next = moments.min(), next - now < within else { return false }
             now = max(now + 1, next)
             client.passDeadline(now: now + step)
             try server.passDeadline(now: now)
@@ -80,47 +88,35 @@ final class HTTP3Wire {
         return false
     }
 
-    /// Moves what both sides have to send now. Returns whether that was anything.
+    /// Moves what both sides have to send now, and what arrives. Returns whether that was anything.
     private func move() throws -> Bool {
         var moved = false
         while let datagrams = client.nextDatagrams(into: buffer, now: now + step) {
             moved = true
-            for datagram in pieces(datagrams, isClient: true) {
-                try datagram.withUnsafeBytes { try server.receive($0, now: now) }
-            }
+            for datagram in pieces(datagrams) { up.add(datagram, now: now) }
+        }
+        for datagram in up.arrived(now: now) {
+            moved = true
+            try datagram.withUnsafeBytes { try server.receive($0, now: now) }
         }
         take()
         while let datagrams = try server.nextDatagrams(into: buffer, now: now) {
             moved = true
-            for datagram in pieces(datagrams, isClient: false) {
-                datagram.withUnsafeBytes { client.receive($0, ecn: 0, now: now + step) }
-            }
+            for datagram in pieces(datagrams) { down.add(datagram, now: now) }
+        }
+        for datagram in down.arrived(now: now) {
+            moved = true
+            datagram.withUnsafeBytes { client.receive($0, ecn: 0, now: now + step) }
             take()
         }
         now += 1_000_000
         return moved
     }
 
-    private func pieces(_ datagrams: QUICDatagrams, isClient: Bool) -> [[UInt8]] {
-        var all: [[UInt8]] = []
-        for start in stride(from: 0, to: datagrams.count, by: datagrams.size) {
-            let number = isClient ? sent.client : sent.server
-            if isClient { sent.client += 1 } else { sent.server += 1 }
-            var datagram = Array(buffer[start..<min(datagrams.count, start + datagrams.size)])
-            guard let fault, fault.isClient == isClient, fault.number == number else {
-                all.append(datagram)
-                continue
-            }
-            switch fault.fault {
-            case .lose: break
-            case .double: all += [datagram, datagram]
-            case .truncate: all.append(Array(datagram.prefix(datagram.count / 2)))
-            case .flip:
-                datagram[datagram.count / 2] ^= 1
-                all.append(datagram)
-            }
+    private func pieces(_ datagrams: QUICDatagrams) -> [[UInt8]] {
+        stride(from: 0, to: datagrams.count, by: datagrams.size).map {
+            Array(buffer[$0..<min(datagrams.count, $0 + datagrams.size)])
         }
-        return all
     }
 
     private func take() {
@@ -156,13 +152,13 @@ final class HTTP3Wire {
     }
 
     /// Sends a body as far as its stream takes it, a piece after the other.
-    func send(_ bytes: [UInt8], on stream: Int64, trailers: Headers = Headers()) throws {
+    func send(_ bytes: [UInt8], on stream: Int64, trailers: Headers = Headers(), most: Int = 20_000) throws {
         var rest = bytes[...]
         while !rest.isEmpty {
             let piece = rest.prefix(50_000)
             piece.withUnsafeBytes { client.send($0, on: stream) }
             rest = rest.dropFirst(piece.count)
-            guard try run(until: { $0.client.queued(on: stream) == 0 }) else { break }
+            guard try run(most: most, until: { $0.client.queued(on: stream) == 0 }) else { break }
         }
         try client.endSending(on: stream, trailers: trailers)
     }
@@ -177,8 +173,8 @@ final class HTTP3Wire {
     }
     /// Runs until the response of a stream is complete, or its stream or the connection is over.
     @discardableResult
-    func finish(_ stream: Int64) throws -> Bool {
-        try run { wire in wire.trailers(stream) != nil || wire.end != nil || wire.isReset(stream) }
+    func finish(_ stream: Int64, most: Int = 20_000) throws -> Bool {
+        try run(most: most) { wire in wire.trailers(stream) != nil || wire.end != nil || wire.isReset(stream) }
         return trailers(stream) != nil
     }
     func isReset(_ stream: Int64) -> Bool {

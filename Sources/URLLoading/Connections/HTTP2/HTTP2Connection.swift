@@ -85,7 +85,8 @@ final class HTTP2Connection: @unchecked Sendable {
 
     /// Begins a stream in a slot that the caller has taken. Nothing is written before the caller waits or calls
     /// `flush`.
-    func begin(_ request: HTTP2Request, _ stream: HTTP2Stream, hasBody: Bool) throws(LoadError) {
+    /// - Returns: true, because a slot is a stream that the peer permits.
+    func begin(_ request: HTTP2Request, _ stream: HTTP2Stream, hasBody: Bool) throws(LoadError) -> Bool {
         places.countStream()
         do throws(WireViolation) {
             let probes = http2PingInterval != nil
@@ -94,6 +95,7 @@ final class HTTP2Connection: @unchecked Sendable {
                 return probes && state.probing.beginWatching()
             }
             if beginsWatch { scheduleWatch() }
+            return true
         } catch {
             if error.code == .http2NoStream { retire() }
             throw LoadError(error, .sending)
@@ -112,8 +114,8 @@ final class HTTP2Connection: @unchecked Sendable {
         return inbox
     }
 
-    /// Appends to a request's body. Returns the number of bytes that wait for the peer.
-    func send(_ bytes: UnsafeRawBufferPointer, on stream: HTTP2Stream) -> Int {
+    /// Appends to a request's body.
+    func send(_ bytes: UnsafeRawBufferPointer, on stream: HTTP2Stream) {
         state.withLock { $0.send(bytes, on: stream) }
     }
 

@@ -87,11 +87,10 @@ struct HTTP2State: Sendable {
         return (inbox, mustFlush)
     }
 
-    /// Appends to a request's body. Returns the number of bytes that wait for the peer.
-    mutating func send(_ bytes: UnsafeRawBufferPointer, on stream: HTTP2Stream) -> Int {
+    /// Appends to a request's body.
+    mutating func send(_ bytes: UnsafeRawBufferPointer, on stream: HTTP2Stream) {
         codec.send(bytes, on: stream.number)
         writing.hasUnwritten = true
-        return codec.queued(on: stream.number)
     }
 
     mutating func endSending(on stream: HTTP2Stream, _ trailers: Headers) throws(WireViolation) {

@@ -106,14 +106,14 @@ final class HTTP3Connection: Sendable {
         }
         guard hasBegun else { return false }
         places.countStream()
-        send()
+        flushIfNeeded()
         return true
     }
 
     /// Takes what has arrived for a stream since the last call.
-    func take(_ stream: HTTP3Stream, used: Int) -> HTTP2Inbox {
+    func take(_ stream: HTTP3Stream, used: Int, readsBody _: Bool) -> HTTP2Inbox {
         let (inbox, mustSend) = state.withLock { $0.take(stream, used: used) }
-        if mustSend { send() }
+        if mustSend { flushIfNeeded() }
         return inbox
     }
 
@@ -140,28 +140,26 @@ final class HTTP3Connection: Sendable {
         state.withLock { $0.send(bytes, on: stream) }
     }
 
-    func room(on stream: HTTP3Stream) -> Int { state.withLock { $0.room(on: stream) } }
-
     func endSending(on stream: HTTP3Stream, _ trailers: Headers) throws(WireViolation) {
         try state.withLock { (state) throws(WireViolation) in try state.endSending(on: stream, trailers) }
     }
 
     /// Updates the priority of a stream after its load's has changed (RFC 9218).
     func prioritize(_ stream: HTTP3Stream, urgency: Int) {
-        if state.withLock({ $0.prioritize(stream, urgency: urgency) }) { send() }
+        if state.withLock({ $0.prioritize(stream, urgency: urgency) }) { flushIfNeeded() }
     }
 
     /// Releases a stream. One that has not ended is reset.
     func end(_ stream: HTTP3Stream) {
         let now = clock.coarseNow()
-        if state.withLock({ $0.end(stream, now: now) }) { send() }
+        if state.withLock({ $0.end(stream, now: now) }) { flushIfNeeded() }
     }
 
     /// Wakes a stream's task after an event outside of the connection.
     func wake(_ stream: HTTP3Stream) { state.withLock { $0.noteExternalEvent(stream) }.wake() }
 
     /// Lets the driver send what is due.
-    func send() { socket.slot.wake() }
+    func flushIfNeeded() { socket.slot.wake() }
 
     /// Whether the peer has responded to any request.
     var hasResponded: Bool { state.withLock { $0.hasResponded } }
@@ -171,7 +169,7 @@ final class HTTP3Connection: Sendable {
     /// Fails the connection. The driver tells the peer, and closes the socket.
     func fail(_ why: HTTP2Failure) {
         for slot in state.withLock({ $0.fail(why) }) { slot.wake() }
-        send()
+        flushIfNeeded()
         report()
     }
 

@@ -210,8 +210,9 @@ struct HTTP3State: Sendable {
     private mutating func ended(_ end: QUICEnd, _ slots: inout [PollSlot]) {
         switch (phase, end) {
         case (.opening, .handshakeFailed(let alert)): slots += fail(.io(tls.failure(alert: alert)))
-        case (.opening, .closedByPeer(.transport(let code))) where code.alert != nil:
-            slots += fail(.io(tls.failure(alert: code.alert)))
+        // A server refuses the certificate of a client after the client's handshake is over.
+        case (_, .closedByPeer(.transport(let code))) where code.alert != nil:
+            slots += fail(.io(tls.failure(alert: code.alert, isReceived: true)))
         default: slots += fail(.http3(.ended(end)))
         }
     }

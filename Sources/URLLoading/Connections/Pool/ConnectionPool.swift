@@ -48,7 +48,8 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
     let anchor = Anchor<ConnectionPool>.Weak()
     private let isReaperScheduled = Atomic<Bool>(false)
 
-    init(_ configuration: Configuration) {
+    /// - Parameter services: where servers offer HTTP/3; `nil` to keep that to this pool.
+    init(_ configuration: Configuration, services: AlternativeServiceStore? = nil) {
         let lifetime = configuration.connections.idleLifetime
         idleLifetime = lifetime > .zero ? LoadHandle.nanoseconds(lifetime) : 0
         state = Lock(
@@ -63,7 +64,8 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
         clock = configuration.clock
         ftp = FTPPool(configuration, keepsConnections: keepsConnections)
         #if HTTP3
-        http3 = HTTP3Pool(configuration, connector, keepsConnections: keepsConnections)
+        http3 = HTTP3Pool(
+            configuration, connector, keepsConnections: keepsConnections, services ?? AlternativeServiceStore())
         #endif
     }
 

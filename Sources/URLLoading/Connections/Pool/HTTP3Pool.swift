@@ -16,18 +16,21 @@ import URLLoadingWire
 final class HTTP3Pool: Sendable {
     typealias Sharing = SharedState<HTTP3Connection>
 
-    private struct Guarded: Sendable {
-        var sharing: Sharing
-        var services = AlternativeServiceTable()
-    }
-    private let state: Lock<Guarded>
+    private let state: Lock<Sharing>
+    private let services: AlternativeServiceStore
     private let connector: Connector
     private let versions: Configuration.HTTPVersions
     private let maximumIdle: Int
 
-    /// - Parameter keepsConnections: whether idle connections are kept.
-    init(_ configuration: Configuration, _ connector: Connector, keepsConnections: Bool) {
-        state = Lock(Guarded(sharing: Sharing(perHost: configuration.connections.maximumPerHost)))
+    /// - Parameters:
+    ///   - keepsConnections: whether idle connections are kept.
+    ///   - services: where servers offer HTTP/3.
+    init(
+        _ configuration: Configuration, _ connector: Connector, keepsConnections: Bool,
+        _ services: AlternativeServiceStore
+    ) {
+        state = Lock(Sharing(perHost: configuration.connections.maximumPerHost))
+        self.services = services
         self.connector = connector
         versions = configuration.connections.httpVersions
         maximumIdle = keepsConnections ? configuration.connections.maximumIdle : 0
@@ -38,6 +41,7 @@ final class HTTP3Pool: Sendable {
     /// Returns a place on a connection; nil if the load is to use TCP.
     func lease(_ route: Route, for request: ConnectionRequest) async throws(LoadError) -> HTTP3Connection? {
         let isOnly = versions == .http3PriorKnowledge
+        if !isOnly, !services.isReady { await services.load(for: request.handle) }
         if let obstacle = obstacle(route, request) {
             guard isOnly else { return isWanted(route) ? takeTCP(obstacle) : nil }
             throw LoadError(.notHTTP3, phase: .preparing, party: .local, detail: obstacle)
@@ -56,7 +60,7 @@ final class HTTP3Pool: Sendable {
 
     /// Whether the configuration or the server asks for HTTP/3.
     private func isWanted(_ route: Route) -> Bool {
-        versions == .http3Preferred || state.withLock { $0.services.knows(route.origin) }
+        versions == .http3Preferred || services.knows(route.origin)
     }
 
     private func takeTCP(_ reason: String) -> HTTP3Connection? {
@@ -67,7 +71,7 @@ final class HTTP3Pool: Sendable {
     private func leaseOnly(_ route: Route, for request: ConnectionRequest) async throws(LoadError) -> HTTP3Connection {
         var waiter: Sharing.Waiter?
         while true {
-            let (lease, woken) = state.withLock { Self.lease(route, request, after: waiter, &$0.sharing) }
+            let (lease, woken) = state.withLock { Self.lease(route, request, after: waiter, &$0) }
             wake(woken)
             waiter = nil
             switch lease {
@@ -80,7 +84,7 @@ final class HTTP3Pool: Sendable {
                 try await request.handle.turn(in: new.slot) {
                     state.withLock { _ in new.isCalled } ? () : nil
                 } abandon: {
-                    wake(state.withLock { $0.sharing.abandon(new, route) })
+                    wake(state.withLock { $0.abandon(new, route) })
                 }
                 waiter = new
             }
@@ -98,7 +102,7 @@ final class HTTP3Pool: Sendable {
             return connection
         } catch {
             let isOwnFault = request.handle.stopReason == nil
-            wake(state.withLock { $0.sharing.failedToConnect(route, isOwnFault: isOwnFault) })
+            wake(state.withLock { $0.failedToConnect(route, isOwnFault: isOwnFault) })
             throw error
         }
     }
@@ -117,7 +121,12 @@ final class HTTP3Pool: Sendable {
         let start = Poller.now()
         let limit = start + Self.patience
         while true {
-            let (step, woken) = state.withLock { next(route, request, after: waiter, limit, &$0) }
+            guard let target = services.target(for: route.origin, isPreferred: versions == .http3Preferred) else {
+                // A turn that is not used goes to the next load.
+                if waiter != nil { wake(state.withLock { $0.next(route) }) }
+                return isWanted(route) ? takeTCP("the last attempt failed") : nil
+            }
+            let (step, woken) = state.withLock { next(route, request, at: target, after: waiter, limit, &$0) }
             wake(woken)
             let hasWaited = waiter != nil
             waiter = nil
@@ -140,14 +149,11 @@ final class HTTP3Pool: Sendable {
                     if state.withLock({ _ in new.isCalled }) { return true }
                     return Poller.now() >= limit ? false : nil
                 } abandon: {
-                    wake(state.withLock { $0.sharing.abandon(new, route) })
+                    wake(state.withLock { $0.abandon(new, route) })
                 }
                 guard isCalled else {
-                    wake(
-                        state.withLock { state in
-                            state.services.isSlow(route.origin)
-                            return state.sharing.abandon(new, route)
-                        })
+                    services.isSlow(route.origin)
+                    wake(state.withLock { $0.abandon(new, route) })
                     return takeTCP("no connection within 300 ms")
                 }
                 waiter = new
@@ -158,26 +164,16 @@ final class HTTP3Pool: Sendable {
     private static let patience: Int64 = 300_000_000
 
     private func next(
-        _ route: Route, _ request: ConnectionRequest, after waiter: Sharing.Waiter?, _ limit: Int64,
-        _ state: inout sending Guarded
+        _ route: Route, _ request: ConnectionRequest, at target: AlternativeServiceTable.Target,
+        after waiter: Sharing.Waiter?, _ limit: Int64, _ sharing: inout Sharing
     ) -> (Step, [Sharing.Waiter]) {
-        let now = Poller.now()
-        let isPreferred = versions == .http3Preferred
-        guard let target = state.services.target(for: route.origin, isPreferred: isPreferred, now: now) else {
-            // A turn that is not used goes to the next load.
-            let isWanted = isPreferred || state.services.knows(route.origin)
-            return (
-                .takeTCP(isWanted ? "the last attempt failed" : nil),
-                waiter == nil ? [] : state.sharing.next(route)
-            )
-        }
-        let (lease, woken) = Self.lease(route, request, after: waiter, &state.sharing)
+        let (lease, woken) = Self.lease(route, request, after: waiter, &sharing)
         switch lease {
         case .use(let connection): return (.use(connection), woken)
         case .connect: return (.connect(target), woken)
-        case .wait(let new) where target.isSlow || now >= limit:
+        case .wait(let new) where target.isSlow || Poller.now() >= limit:
             Poller.shared.returnSlot(new.slot)
-            return (.takeTCP("there is no connection yet"), woken + state.sharing.abandon(new, route))
+            return (.takeTCP("there is no connection yet"), woken + sharing.abandon(new, route))
         case .wait(let new): return (.wait(new), woken)
         case .alone: return (.takeTCP(nil), woken)
         }
@@ -189,14 +185,11 @@ final class HTTP3Pool: Sendable {
         _ = Task.here {
             do throws(LoadError) {
                 let connection = try await opening.run(StopToken(), nil)
-                self.state.withLock { $0.services.succeeded(route.origin) }
+                self.services.succeeded(route.origin)
                 self.share(connection, takesPlace: false)
             } catch {
-                self.wake(
-                    self.state.withLock { state in
-                        state.services.failed(route.origin, now: Poller.now())
-                        return state.sharing.failedToConnect(route, isOwnFault: false)
-                    })
+                self.services.failed(route.origin)
+                self.wake(self.state.withLock { $0.failedToConnect(route, isOwnFault: false) })
             }
         }
     }
@@ -227,7 +220,7 @@ final class HTTP3Pool: Sendable {
     private func share(_ connection: HTTP3Connection, takesPlace: Bool) {
         if takesPlace { _ = connection.places.take() }
         let (isDraining, woken) = state.withLock { state in
-            (state.sharing.isDraining, state.sharing.connected(connection, connection.route))
+            (state.isDraining, state.connected(connection, connection.route))
         }
         wake(woken)
         // The connection may have ended before it was added.
@@ -236,9 +229,9 @@ final class HTTP3Pool: Sendable {
 
     private func changed(_ connection: HTTP3Connection, grownBy count: Int) {
         guard connection.isRetired else {
-            return wake(state.withLock { $0.sharing.slotIsFree(connection, connection.route, count) })
+            return wake(state.withLock { $0.slotIsFree(connection, connection.route, count) })
         }
-        wake(state.withLock { $0.sharing.remove(connection, connection.route) })
+        wake(state.withLock { $0.remove(connection, connection.route) })
         // Otherwise the last stream to end closes it.
         if connection.streamCount == 0 { connection.close() }
     }
@@ -249,14 +242,14 @@ final class HTTP3Pool: Sendable {
         // closed.
         let (closing, woken) = state.withLock { [maximumIdle] state in
             let isLast = connection.places.giveBack()
-            let closes = isLast && (connection.isRetired || maximumIdle == 0 || state.sharing.isDraining)
+            let closes = isLast && (connection.isRetired || maximumIdle == 0 || state.isDraining)
             guard connection.isRetired || closes else {
                 return (
-                    isLast ? Self.takeSurplus(&state.sharing, maximumIdle) : nil,
-                    state.sharing.slotIsFree(connection, connection.route)
+                    isLast ? Self.takeSurplus(&state, maximumIdle) : nil,
+                    state.slotIsFree(connection, connection.route)
                 )
             }
-            return (closes ? connection : nil, state.sharing.remove(connection, connection.route))
+            return (closes ? connection : nil, state.remove(connection, connection.route))
         }
         wake(woken)
         closing?.close()
@@ -274,21 +267,21 @@ final class HTTP3Pool: Sendable {
 
     /// Closes the connection that has been idle for longest. Returns false if none is idle.
     func closeOldestIdle() -> Bool {
-        guard let oldest = state.withLock({ Self.takeSurplus(&$0.sharing, 0) }) else { return false }
+        guard let oldest = state.withLock({ Self.takeSurplus(&$0, 0) }) else { return false }
         oldest.close()
         return true
     }
 
     /// Closes idle connections; the others continue.
     func closeIdle() {
-        let (old, woken) = state.withLock { $0.sharing.removeAll { $0.streamCount == 0 } }
+        let (old, woken) = state.withLock { $0.removeAll { $0.streamCount == 0 } }
         wake(woken)
         for connection in old { connection.close() }
     }
 
     /// Closes idle connections, now and from now on.
     func drain() {
-        state.withLock { $0.sharing.drain() }
+        state.withLock { $0.drain() }
         closeIdle()
     }
 
@@ -304,17 +297,17 @@ final class HTTP3Pool: Sendable {
         guard versions != .http1Only, origin.isSecure, head.headers.contains(.altSvc), isProven(),
             let field = AlternativeServices(head.headers)
         else { return }
-        state.withLock { $0.services.learn(field, from: origin, now: Poller.now()) }
+        services.learn(field, from: origin)
     }
 
     /// Notes that requests of an origin are to use TCP for a time: its server has asked for that.
-    func avoid(_ origin: Origin) { state.withLock { $0.services.failed(origin, now: Poller.now()) } }
+    func avoid(_ origin: Origin) { services.failed(origin) }
 
     // MARK: Statistics
 
-    var isEmpty: Bool { state.withLock { $0.sharing.isEmpty } }
-    var connections: [HTTP3Connection] { state.withLock { $0.sharing.connections } }
-    var waitingCounts: [(route: Route, count: Int)] { state.withLock { $0.sharing.waitingCounts } }
+    var isEmpty: Bool { state.withLock { $0.isEmpty } }
+    var connections: [HTTP3Connection] { state.withLock { $0.connections } }
+    var waitingCounts: [(route: Route, count: Int)] { state.withLock { $0.waitingCounts } }
 }
 
 extension FieldName {

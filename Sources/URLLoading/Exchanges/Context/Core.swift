@@ -68,7 +68,7 @@ final class Core: Sendable {
         let strictTransport = StrictTransportRules(configuration)
         (self.cookies, self.strictTransport) = (cookies, strictTransport)
         retries = configuration.retries.budget.map { RetryAccount($0) }
-        let pool = ConnectionPool(configuration)
+        let pool = ConnectionPool(configuration, services: strictTransport?.store.alternatives)
         self.pool = pool
         registry = LoadRegistry(configuration.clock, isInPool: !configuration.loadsOnLoop) {
             [cache, authenticator, ended = parts.ended] in

@@ -98,8 +98,9 @@ public struct Configuration: Sendable {
 
     // MARK: Persistence
 
-    /// The directory of the files that sessions keep: the cache, cookies, credentials and HSTS hosts. A `file` URL;
-    /// created when there is something to store, and used only if it belongs to this user alone.
+    /// The directory of the files that sessions keep: the cache, cookies, credentials, HSTS hosts and, in builds with
+    /// HTTP/3, where servers offer it. A `file` URL; created when there is something to store, and used only if it
+    /// belongs to this user alone.
     ///
     /// `nil`, the default, is a directory of this user and this program: the cache in `$XDG_CACHE_HOME/<executable>`,
     /// all else in `$XDG_STATE_HOME/<executable>` (`~/.cache`, `~/.local/state`). Programs that name the same directory

@@ -16,11 +16,16 @@ public import URLLoadingWire
 /// ```
 /// All calls are synchronous and may be made from any task. A store with a directory keeps `hsts.sqlite` there as
 /// ``CookieStore`` keeps its file, and may block at the first call. There is no built-in (preload) list of servers.
+///
+/// In builds with HTTP/3 a store also keeps where servers offer it (Alt-Svc, RFC 7838), with a directory in
+/// `alternatives.sqlite`; ``removeAll(since:)``, ``flush()``, ``reload()`` and ``problem`` include that.
 public final class HSTSStore: Sendable, CustomStringConvertible {
     /// The store of this user and this program, beside ``CookieStore/shared``.
     public static let shared = HSTSStore(path: StorageFolders.state)
 
     private let table: PersistedStore<HSTSTable>
+    /// Where servers offer HTTP/3.
+    let alternatives: AlternativeServiceStore
 
     /// Makes a store in memory only.
     public convenience init() { self.init(path: nil) }
@@ -29,7 +34,10 @@ public final class HSTSStore: Sendable, CustomStringConvertible {
     /// - Parameter directory: a `file` URL; created when it is needed.
     public convenience init(directory: URL) { self.init(path: directory.path(percentEncoded: false)) }
 
-    private init(path: String?) { table = PersistedStore(HSTSTable(), folder: path) }
+    private init(path: String?) {
+        table = PersistedStore(HSTSTable(), folder: path)
+        alternatives = AlternativeServiceStore(folder: path)
+    }
 
     // MARK: Lookup
 
@@ -92,6 +100,7 @@ public final class HSTSStore: Sendable, CustomStringConvertible {
     /// Removes the entries that were set at a moment or later; all by default.
     public func removeAll(since moment: Date = .distantPast) {
         table.change { $0.removeAll(since: moment) }
+        alternatives.removeAll(since: moment)
     }
 
     /// The number of known hosts, without their names.
@@ -100,13 +109,19 @@ public final class HSTSStore: Sendable, CustomStringConvertible {
     // MARK: The file
 
     /// A description of the first failure with the file; `nil` without a failure or without a file.
-    public var problem: String? { table.problem }
+    public var problem: String? { table.problem ?? alternatives.problem }
 
     /// Returns when all earlier changes are in the file. Cancelling the calling task does not shorten the wait.
-    @concurrent public func flush() async { await table.flush() }
+    @concurrent public func flush() async {
+        await table.flush()
+        await alternatives.flush()
+    }
 
     /// Reads the changes of other processes now.
-    @concurrent public func reload() async { await table.reload() }
+    @concurrent public func reload() async {
+        await table.reload()
+        await alternatives.reload()
+    }
 
     var mayContainHosts: Bool { table.hasFile || table.count > 0 }
     /// Whether the store can be asked without reading the file, and whether it has been read before.

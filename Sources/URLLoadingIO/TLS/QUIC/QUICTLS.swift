@@ -150,15 +150,20 @@ package final class QUICTLS: TLSCallbackState {
             isProven: configuration?.verification == .full, settingsNumber: configuration?.number)
     }
 
-    /// Returns why the handshake failed. Called in the thread of the call that has failed, before another call.
-    /// - Parameter alert: the alert that the peer sent or was sent, if any (RFC 8446 §6).
-    package func failure(alert: UInt8?) -> IOFailure {
+    /// Returns why the handshake failed, or was refused by a server that had already sent its part of it. Called in the
+    /// thread of the call that has failed, before another call.
+    /// - Parameters:
+    ///   - alert: the alert that the peer sent or was sent, if any (RFC 8446 §6).
+    ///   - isReceived: whether the peer sent it.
+    package func failure(alert: UInt8?, isReceived: Bool = false) -> IOFailure {
         if case .client(let context, _, let key, offersSession: true) = side { context.sessions.forget(key) }
         let (_, reason, words) = OpenSSLErrors.take()
         let trust = check?.failure == nil ? nil : check?.trust
-        var kind = check?.failure?.kind ?? TLSFailure.Kind(reason: reason)
+        // Nothing has failed here after an alert of the peer.
+        var kind = check?.failure?.kind ?? (isReceived ? .other : TLSFailure.Kind(reason: reason))
         if kind == .other, let alert { kind = giving?.kind(.alert(alert)) ?? .alert(alert) }
-        let detail = check?.failure.map { "\($0.words) at depth \($0.depth)" } ?? words
+        let received = isReceived ? alert.flatMap { TLSFailure.Kind.alert($0).alertWords } : nil
+        let detail = check?.failure.map { "\($0.words) at depth \($0.depth)" } ?? received ?? words
         let chain = trust?.shown.map(\.der) ?? PEM.der(stack: SSL_get_peer_cert_chain(ssl))
         return IOFailure(
             .tls(TLSFailure(kind, name: name, detail: detail, chain: chain, trust: trust)), .handshake)

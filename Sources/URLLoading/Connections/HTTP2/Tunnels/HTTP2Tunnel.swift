@@ -86,7 +86,7 @@ final class HTTP2Tunnel: Transport, @unchecked Sendable {
             connection.flushIfNeeded()
             return .blocked(.write)
         }
-        _ = connection.send(UnsafeRawBufferPointer(rebasing: bytes[..<count]), on: stream)
+        connection.send(UnsafeRawBufferPointer(rebasing: bytes[..<count]), on: stream)
         connection.flushIfNeeded()
         return .moved(count)
     }

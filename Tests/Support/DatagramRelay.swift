@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+package import Glibc
+import Synchronization
+import URLLoadingIO
+
+/// A network between clients and a server of datagrams on the loopback address, with faults in both directions and a
+/// thread of its own.
+package final class DatagramRelay: Sendable {
+    /// Where clients send to.
+    package let port: UInt16
+    private let state: Lock<State>
+
+    private struct State: Sendable {
+        var isStopped = false
+        /// The numbers of datagrams of the clients after which the server sees another address, as behind a router that
+        /// has forgotten them.
+        var rebindings: [Int]
+        var rebindingCount = 0
+        var faultCount = 0
+    }
+
+    /// - Parameters:
+    ///   - client: what happens to the datagrams of each client, and `server` to those for it.
+    package init(
+        to server: UInt16, client: DatagramFaults, server faults: DatagramFaults, rebindings: [Int] = []
+    ) throws {
+        let listener = try DatagramSockets.bound()
+        port = listener.port
+        state = Lock(State(rebindings: rebindings))
+        Thread.detachNewThread { [self] in relay(listener.descriptor, to: server, client, faults) }
+    }
+
+    package func stop() { state.withLock { $0.isStopped = true } }
+
+    /// How often the server has seen another address of a client.
+    package var rebindingCount: Int { state.withLock { $0.rebindingCount } }
+    /// The number of datagrams that did not arrive unchanged and in order.
+    package var faultCount: Int { state.withLock { $0.faultCount } }
+
+    /// One client, and the socket that the server sees in its place.
+    private struct Client {
+        let address: sockaddr_in
+        var descriptor: Int32
+        var up: DatagramFaults
+        var down: DatagramFaults
+    }
+
+    private func relay(_ listener: Int32, to server: UInt16, _ up: DatagramFaults, _ down: DatagramFaults) {
+        var clients: [UInt16: Client] = [:]
+        var buffer = [UInt8](repeating: 0, count: 65_536)
+        while !state.withLock({ $0.isStopped }) {
+            var waiting = ([listener] + clients.values.map(\.descriptor)).map {
+                pollfd(fd: $0, events: Int16(POLLIN), revents: 0)
+            }
+            _ = poll(&waiting, nfds_t(waiting.count), 1)
+            let now = Poller.now()
+            while let (datagram, from) = receive(listener, &buffer) {
+                if clients[from.sin_port] == nil, let own = try? DatagramSockets.bound() {
+                    clients[from.sin_port] = Client(address: from, descriptor: own.descriptor, up: up, down: down)
+                }
+                clients[from.sin_port]?.up.add(datagram, now: now)
+                rebind(&clients[from.sin_port])
+            }
+            for key in clients.keys {
+                guard var client = clients.removeValue(forKey: key) else { continue }
+                while let (datagram, _) = receive(client.descriptor, &buffer) { client.down.add(datagram, now: now) }
+                for datagram in client.up.arrived(now: now) {
+                    DatagramSockets.send(datagram, from: client.descriptor, to: DatagramSockets.address(server))
+                }
+                for datagram in client.down.arrived(now: now) {
+                    DatagramSockets.send(datagram, from: listener, to: client.address)
+                }
+                clients[key] = client
+            }
+            let faultCount = clients.values.reduce(0) { $0 + $1.up.faultCount + $1.down.faultCount }
+            state.withLock { $0.faultCount = faultCount }
+        }
+        for client in clients.values { close(client.descriptor) }
+        close(listener)
+    }
+
+    private func rebind(_ client: inout Client?) {
+        guard let count = client?.up.count, let old = client?.descriptor else { return }
+        let isDue = state.withLock { state in
+            guard let next = state.rebindings.first, count >= next else { return false }
+            state.rebindings.removeFirst()
+            state.rebindingCount += 1
+            return true
+        }
+        guard isDue, let own = try? DatagramSockets.bound() else { return }
+        client?.descriptor = own.descriptor
+        close(old)
+    }
+
+    private func receive(_ descriptor: Int32, _ buffer: inout [UInt8]) -> ([UInt8], sockaddr_in)? {
+        var from = sockaddr_in()
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let count = withUnsafeMutablePointer(to: &from) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                recvfrom(descriptor, &buffer, buffer.count, Int32(MSG_DONTWAIT), $0, &length)
+            }
+        }
+        return count < 0 ? nil : (Array(buffer[..<count]), from)
+    }
+}
+
+/// Sockets for datagrams on the loopback address.
+package enum DatagramSockets {
+    package static func bound(port: UInt16 = 0) throws -> (descriptor: Int32, port: UInt16) {
+        let descriptor = socket(AF_INET, Int32(SOCK_DGRAM.rawValue), 0)
+        var address = address(port)
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let bound = withUnsafeMutablePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(descriptor, $0, length) == 0 && getsockname(descriptor, $0, &length) == 0
+            }
+        }
+        guard bound else {
+            close(descriptor)
+            throw IOFailure(.system(errno), .connect)
+        }
+        return (descriptor, UInt16(bigEndian: address.sin_port))
+    }
+
+    package static func address(_ port: UInt16) -> sockaddr_in {
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        return address
+    }
+
+    package static func send(_ datagram: [UInt8], from descriptor: Int32, to address: sockaddr_in) {
+        var address = address
+        _ = withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                sendto(
+                    descriptor, datagram, datagram.count, 0, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
+        }
+    }
+}
