@@ -87,11 +87,10 @@ struct RetryPlan {
 
     /// The reason for which the body is required again; `nil` for the first time.
     var cause: BodyProviderContext.Cause? {
-        isChallenged
-            ? .challenge
-            : dropsExpectation
-                ? .expectationFailed
-                : wantsFresh || refusals + streamRefusals > 0 || wasMisdirected ? .staleConnection : isRepeated ? .retry : nil
+        if isChallenged { return .challenge }
+        if dropsExpectation { return .expectationFailed }
+        if wantsFresh || refusals + streamRefusals > 0 || wasMisdirected { return .staleConnection }
+        return isRepeated ? .retry : nil
     }
 }
 
