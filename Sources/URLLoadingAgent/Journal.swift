@@ -125,6 +125,8 @@ struct ClaimedTransfers: Sendable, Equatable {
     var transfers: [JournaledTransfer] = []
     /// The nanoseconds until others may begin; `nil` if that is not known, or none waits until a time.
     var next: Int64?
+    /// The identifier that had its turn last; `nil` without transfers, and of a journal of one agent.
+    var last: String?
 
     init(_ transfers: [JournaledTransfer] = []) { self.transfers = transfers }
 }

@@ -160,6 +160,8 @@ extension PostgresStatements {
             if let last { found.transfers = try await claim(choice, .after(identifier: last), &begun) }
             if found.transfers.isEmpty { found.transfers = try await claim(choice, .start, &begun) }
             if found.transfers.isEmpty { found.next = try await next(since: begun) }
+            found.last = found.transfers.last?.identifier
+            found.transfers.sort { $0.claim.number < $1.claim.number }
             return found
         case .one(let id): return ClaimedTransfers(try await claim(id: id))
         }
@@ -205,9 +207,13 @@ extension PostgresStatements {
         while true {
             let found = try await lanes(position, choice.count)
             begun = begun ?? found.moment
-            var left = found.open.filter {
-                choice.room.hosts[$0.host, default: choice.room.ofHost] > 0
-                    && choice.room.identifiers[$0.identifier, default: choice.room.ofIdentifier] > 0
+            var left = found.open.filter(choice.room.allows)
+            // After the last identifiers comes the turn of the first ones, in the same claim: otherwise the last ones
+            // would get all that is claimed in it.
+            let names = Set(left.map(\.identifier))
+            if case .after = position, found.last == nil, !names.isEmpty, names.count < choice.count {
+                let first = try await lanes(.start, choice.count - names.count).open
+                left += first.filter { !names.contains($0.identifier) && choice.room.allows($0) }
             }
             var (busy, count) = ([ClaimLane](), choice.count)
             // Those of the first lanes may belong to other agents, or have been claimed meanwhile.
@@ -381,13 +387,13 @@ extension PostgresStatements {
             FROM picked WHERE c.number = picked.number AND c.ready AND c.agent IS NULL
             AND (picked.affinity IS NULL OR EXISTS (SELECT FROM mine
             WHERE mine.identifier = picked.identifier AND mine.name = picked.affinity))
-            RETURNING c.number, c.epoch, c.host, picked.rate, picked.base),
+            RETURNING c.number, c.epoch, c.host, picked.rate, picked.base, picked.round, picked.turn),
             paced AS (INSERT INTO urlloading.host AS known (name, next)
             SELECT host, base + count(*) / rate * interval '1 s' FROM claim
             WHERE rate IS NOT NULL AND host <> '' GROUP BY host, base, rate ORDER BY host
             ON CONFLICT (name) DO UPDATE SET next = excluded.next)
             SELECT \(Self.columns), transfer.secrets FROM claim JOIN urlloading.transfer USING (number)
-            JOIN urlloading.progress USING (number) ORDER BY claim.number
+            JOIN urlloading.progress USING (number) ORDER BY claim.round, claim.turn
             """,
             [
                 .text(agent), .init(choice.count), .init(lanes.map(\.identifier)), .init(lanes.map(\.host)),
@@ -437,5 +443,12 @@ extension PostgresStatements {
                 """, [.init(claim.number), .init(claim.epoch), .text(agent)])
         }
         try await tell("work")
+    }
+}
+
+extension ClaimRequest.Room {
+    /// Whether the agent has a place for a transfer of a lane.
+    fileprivate func allows(_ lane: ClaimLane) -> Bool {
+        hosts[lane.host, default: ofHost] > 0 && identifiers[lane.identifier, default: ofIdentifier] > 0
     }
 }

@@ -145,7 +145,7 @@ extension TransferService {
             }
             nextClaim = claimed.next.map { Poller.now() + $0 }
             if let last = claimed.transfers.last {
-                lastClaim = last.identifier
+                lastClaim = claimed.last ?? last.identifier
                 await take(claimed.transfers)
                 scheduleNow()
             } else if claiming == .repeating {
