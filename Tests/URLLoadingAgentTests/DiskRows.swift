@@ -19,7 +19,8 @@ import URLLoadingWire
         return mount("tmpfs", rig.state, "tmpfs", flags, options) == 0
     }
 
-    private static let canMount: Bool = {
+    /// Whether the tests may mount a disk.
+    static let canMount: Bool = {
         let rig = AgentRig()
         guard mountDisk(rig, "size=1m,mode=0700") else { return false }
         return umount(rig.state) == 0
