@@ -99,7 +99,9 @@ struct CacheRows {
                 if kind.hasPrefix("changed") { request.setValue("1", forHTTPHeaderField: "X-New") }
                 answer(request)
             }
-            ScriptedProtocol.script("policy.redirect.test") { [target = origin.url()] loader in
+            // A host for each case: they run at the same time.
+            let host = "policy.\(kind.count).test"
+            ScriptedProtocol.script(host) { [target = origin.url()] loader in
                 guard let url = loader.request.url,
                     let response = HTTPURLResponse(url: url, statusCode: 302, httpVersion: nil, headerFields: [:])
                 else { return }
@@ -119,7 +121,7 @@ struct CacheRows {
             let first =
                 switch kind {
                 case "canonical request": origin.url()
-                case "redirect of a class": try url("http://policy.redirect.test/")
+                case "redirect of a class": try url("http://\(host)/")
                 default: origin.url("/from")
                 }
             let task = session.dataTask(with: first)
