@@ -98,6 +98,9 @@ extension URLSession {
         Self.$awaitedDelegate.withValue(nil) { own.urlSession(self, didCreateTask: task) }
     }
 
+    /// The policy of requests that have none of their own.
+    final var requestCachePolicy: URLRequest.CachePolicy { settings.requestCachePolicy }
+
     /// Replaces a task by another one.
     final func replace(_ identifier: Int, with task: URLSessionTask) {
         members.withLock { if $0.tasks[identifier] != nil { $0.tasks[identifier] = task } }
