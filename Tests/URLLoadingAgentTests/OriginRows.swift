@@ -24,7 +24,7 @@ import URLLoadingWire
             let place = rig.folder + "/film.bin"
             // The stalled connection ends with the idle timeout. On a busy machine that may also end an attempt whose
             // response the agent had no time to read, and the next one begins from zero.
-            let program = try await rig.attach { $0.idleTimeout = .seconds(3) }
+            let program = try await rig.attach { $0.idleTimeout = .seconds(10) }
             try await program.download(origin.url("/film"), to: place)
             _ = try await program.wait { $0.received == 300_000 }
             let sent = origin.requests.count
