@@ -188,11 +188,13 @@ struct HTTP3LoadTests {
     @Test("A load that ends early ends its stream, and not the connection", arguments: [Ending.task, .idleTimeout])
     func ends(ending: Ending) async throws {
         try await withHTTP3(answer: { HTTP3Answer(isSilent: $0[":path"] == "/silent") }) { server, session in
+            // So that the timeout cannot come before the request is sent.
+            _ = try await session.data(from: server.url("/"))
             let request = ending.applied(to: Request(url: server.url("/silent")))
             let load = Task { try await session.data(for: request) }
             if !ending.isTimeout {
                 // The server's thread counts requests without an event.
-                try await eventually(server.requests) { $0 == 1 }
+                try await eventually(server.requests) { $0 == 2 }
                 load.cancel()
             }
             let error = await #expect(throws: LoadError.self) { try await load.value }
