@@ -132,8 +132,8 @@ extension FileStore {
 
     /// Copies the file of an upload, so that the copy survives a power failure. Blocks.
     ///
-    /// Each copy has a name of its own: a program whose agent has gone submits the transfer to another one, which copies
-    /// the file again, and the first agent removes its copy when the submission is refused.
+    /// Each copy has a name of its own: a program whose agent has gone submits the transfer to another one, which
+    /// copies the file again, and the first agent removes its copy when the submission is refused.
     /// - Returns: the order for the copy; `nil` if the file has changed.
     func copySource(of transfer: Transfer) throws(IOFailure) -> TransferOrder? {
         var order = transfer.order

@@ -7,8 +7,8 @@
 // of the transaction: agents that claim from the same host do so one after the other.
 
 //
-// A claim reads few rows, however many wait: the most urgent transfer of each lane, and of the lanes that it needs a few
-// more. It passes over hosts from which another agent claims at that moment, unless there are no others.
+// A claim reads few rows, however many wait: the most urgent transfer of each lane, and a few more of the lanes that it
+// needs. It passes over hosts from which another agent claims at that moment, unless there are no others.
 
 import URLLoadingIO
 

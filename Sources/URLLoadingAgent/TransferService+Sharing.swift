@@ -139,7 +139,8 @@ extension TransferService {
             let request = ClaimRequest.ready(
                 atMost: room, room: places, after: lastClaim, takesDiscretionary: machine().allowsDiscretionary)
             guard let claimed = try? await journal.claim(request) else {
-                // The return of a journal that is away is told. One that is reached may have refused this question alone.
+                // The return of a journal that is away is told. One that is reached may have refused this question
+                // alone.
                 nextClaim = journal.isReached ? Poller.now() + Self.claimDelay : nil
                 break
             }

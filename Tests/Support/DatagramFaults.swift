@@ -2,8 +2,8 @@
 
 import URLLoadingTesting
 
-/// What a network does to the datagrams of one direction, decided by a seed. A value without sockets and clock: datagrams
-/// and the time in, datagrams and the time of the next out.
+/// What a network does to the datagrams of one direction, decided by a seed. A value without sockets and clock:
+/// datagrams and the time in, datagrams and the time of the next out.
 package struct DatagramFaults: Sendable {
     /// The shares of datagrams to which it happens, from 0 to 1.
     package var loss = 0.0

@@ -41,7 +41,7 @@ struct FleetScaleRows {
     }
 
     @Test(
-        "Each file comes once and whole, no host is asked more at once than it has places, identifiers get equal shares",
+        "Each file comes once and whole, no host is asked beyond its places, identifiers get equal shares",
         arguments: [(3, 12), (10, 20)])
     func agents(_ count: Int, _ places: Int) async throws {
         let total = Self.isLong ? 10_000 : 400

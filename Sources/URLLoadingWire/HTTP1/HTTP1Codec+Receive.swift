@@ -103,8 +103,8 @@ extension HTTP1Codec {
             let header = try HTTP1ChunkHeader.parse(
                 input, at: consumed, allowance: exchange.extensionAllowance, role: role)
         else { return false }
-        // What is allowed grows with the data, so that only chunks of little but extensions exhaust it: a server that pads
-        // each size of a large body does not.
+        // What is allowed grows with the data, so that only chunks of little but extensions exhaust it: a server that
+        // pads each size of a large body does not.
         let granted = header.size < Int64(limits.chunkExtensionSize) ? 16 + 2 * Int(header.size) : .max / 2
         exchange.extensionAllowance = min(
             limits.chunkExtensionSize, exchange.extensionAllowance - header.extensionSize + granted)

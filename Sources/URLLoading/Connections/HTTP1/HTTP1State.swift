@@ -44,7 +44,8 @@ struct HTTP1State: Sendable {
         case last
     }
 
-    /// How the system acknowledges what is received: at once, until the client has answered something on the connection.
+    /// How the system acknowledges what is received: at once, until the client has answered something on the
+    /// connection.
     private enum Acknowledgement { case prompt, delayed, requested }
 
     // MARK: Questions

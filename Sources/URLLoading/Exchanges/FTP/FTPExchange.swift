@@ -103,8 +103,8 @@ final class FTPExchange: Exchange, @unchecked Sendable {
 
     private func read(_ data: any Transport, _ most: Int) throws(LoadError) -> Progress {
         let rest = bounds.length.map { max(0, $0 - received) }
-        // Asks for one byte more than expected, to detect a longer file, unless only a part is wanted. The length is the
-        // server's, and may be the largest number.
+        // Asks for one byte more than expected, to detect a longer file, unless only a part is wanted. The length is
+        // the server's, and may be the largest number.
         let room = min(Int64(Self.pieceSize), Int64(max(1, most)))
         let wanted = rest.map { $0 < room ? bounds.isCut ? $0 : $0 + 1 : room } ?? room
         guard wanted > 0 else { return .end }

@@ -6,8 +6,8 @@ import FoundationEssentials
 import URLLoadingIO
 import URLLoadingWire
 
-/// Where servers offer HTTP/3 (RFC 7838), in memory or with a file beside that of an `HSTSStore`, which owns it: both are
-/// what servers have said of how they are reached, and both identify a user who does not forget them.
+/// Where servers offer HTTP/3 (RFC 7838), in memory or with a file beside that of an `HSTSStore`, which owns it: both
+/// are what servers have said of how they are reached, and both identify a user who does not forget them.
 final class AlternativeServiceStore: Sendable {
     private let table: PersistedStore<AlternativeServiceTable>
 
@@ -30,7 +30,8 @@ final class AlternativeServiceStore: Sendable {
 
     // MARK: Changes
 
-    /// Learns the field of a response. The caller makes sure that the origin is secure, and its certificate was verified.
+    /// Learns the field of a response. The caller makes sure that the origin is secure, and its certificate was
+    /// verified.
     func learn(_ field: AlternativeServices, from origin: Origin) {
         change(origin) { record, now in record.learn(field, now: now) }
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The alternative services of origins (RFC 7838), and how attempts to use HTTP/3 went. A value without a lock, a clock or
-// a disk.
+// The alternative services of origins (RFC 7838), and how attempts to use HTTP/3 went. A value without a lock, a clock
+// or a disk.
 
 import FoundationEssentials
 import URLLoadingWire
