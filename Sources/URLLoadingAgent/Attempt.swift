@@ -100,7 +100,8 @@ struct Attempt: Sendable {
             let transfer = transfer
             _ = await BlockingThreads.files.call(.never) { spool.takeOver(transfer) }
         }
-        if let response = transfer.progress.response, let size = Self.size(path),
+        if let response = transfer.progress.response,
+            let size = await BlockingThreads.files.call(.never, { Self.size(path) }) ?? nil,
             response.expectedLength == nil || transfer.progress.expectedToReceive.map({ $0 == size }) ?? true
         {
             return .file(path: path, size: size, response: response)
@@ -224,7 +225,10 @@ struct Attempt: Sendable {
         guard let path = transfer.order.source else {
             return .failed(LoadError(.fileNotFound, phase: .preparing, party: .local), mayRepeat: false)
         }
-        if let stamp = transfer.order.sourceStamp, !spool.isUnchanged(path, since: stamp) {
+        let spool = spool
+        if let stamp = transfer.order.sourceStamp,
+            await BlockingThreads.files.call(.never, { spool.isUnchanged(path, since: stamp) }) == false
+        {
             return .failed(
                 LoadError(.uploadSourceChanged, phase: .preparing, party: .local, url: request.url), mayRepeat: false)
         }

@@ -169,7 +169,7 @@ enum JournalTables {
         }
         let counter = try database.statement("SELECT value FROM counter WHERE name = 'number'")
         try counter.each { () throws(DatabaseFailure) in
-            content.nextNumber = counter.integer(0) + 1
+            content.nextNumber = min(counter.integer(0), .max - 1) + 1
             return false
         }
         return content

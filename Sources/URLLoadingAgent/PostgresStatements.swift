@@ -56,7 +56,11 @@ struct PostgresStatements: Sendable {
         case .command(let id, let verb, let argument): try await command(id, verb, argument)
         case .carriedOut(let number):
             try await connection.run(
-                "carriedOut", "DELETE FROM urlloading.command WHERE number = $1", [.init(number)])
+                "carriedOut",
+                """
+                DELETE FROM urlloading.command AS c WHERE number = $1 AND NOT EXISTS
+                (SELECT FROM urlloading.claim WHERE claim.number = c.transfer AND claim.agent <> $2)
+                """, [.init(number), .text(agent)])
         }
         return nil
     }

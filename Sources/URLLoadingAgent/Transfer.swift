@@ -132,9 +132,13 @@ struct Transfer: Sendable {
         else { return nil }
         (id, claim, identifier) = (row.id, row.claim, row.identifier)
         (self.order, self.state, self.progress) = (order, state, progress)
-        secrets =
-            (row.secrets.flatMap { TransferCoding.decode(TransferSecrets.self, $0) })?.sharing(order)
-            ?? TransferSecrets(url: order.shownURL, fields: [])
+        // Rows are read without secrets, too; with damaged ones the request would be sent without its credentials.
+        if let bytes = row.secrets {
+            guard let found = TransferCoding.decode(TransferSecrets.self, bytes) else { return nil }
+            secrets = found.sharing(order)
+        } else {
+            secrets = TransferSecrets(url: order.shownURL, fields: [])
+        }
         host = Self.host(of: secrets)
     }
 

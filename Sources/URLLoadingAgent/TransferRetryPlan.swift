@@ -32,7 +32,7 @@ enum TransferRetryPlan: Sendable, Equatable {
         }
 
         /// The time until the resource timeout, at least a nanosecond; `nil` without one.
-        var timeLeft: Duration? { resourceTimeout.map { .nanoseconds(max(1, $0 - (now - began))) } }
+        var timeLeft: Duration? { resourceTimeout.map { .nanoseconds(max(1, $0.less(now.less(began)))) } }
     }
 
     static let initialDelay: Int64 = 1_000_000_000
@@ -77,7 +77,7 @@ enum TransferRetryPlan: Sendable, Equatable {
     private static func within(
         _ facts: Facts, _ reason: TransferState.Wait.Reason, delay: Int64, _ error: LoadError
     ) -> TransferRetryPlan {
-        if let timeout = facts.resourceTimeout, facts.now - facts.began >= timeout {
+        if let timeout = facts.resourceTimeout, facts.now.less(facts.began) >= timeout {
             return .finish(.resourceTimeout, detail: error.reason.name)
         }
         let end = facts.resourceTimeout.map { facts.began.addingReportingOverflow($0) }

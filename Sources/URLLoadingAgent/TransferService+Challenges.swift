@@ -40,7 +40,7 @@ extension TransferService {
                 let record = TransferCoding.encode(challenge)
                 let isSent =
                     !Task.isCancelled
-                    && client.channel.send(.challenge(.init(number: number, transfer: id, record: record)))
+                    && client.channel.send(.challenge(.init(number: number, transfer: id, record: record))) == .queued
                 if !isSent { settle(number, nil) }
             }
         } onCancel: {

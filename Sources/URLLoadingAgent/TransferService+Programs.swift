@@ -42,7 +42,10 @@ extension TransferService {
 
     /// Handles one request of a program. Replies are sent when they are ready, in any order.
     func receive(_ incoming: AgentChannel.Incoming, from client: AgentClient) {
-        let reply: @Sendable (AgentMessage) -> Void = { client.channel.send($0, id: incoming.id) }
+        let reply: @Sendable (AgentMessage) -> Void = { message in
+            guard client.channel.send(message, id: incoming.id) == .tooLarge else { return }
+            client.channel.send(Self.refusal(.refused, "the answer does not fit a message"), id: incoming.id)
+        }
         switch incoming.message {
         case .attach(let attachment) where attachment.observes:
             client.observe(attachment.identifier)
@@ -69,13 +72,19 @@ extension TransferService {
     }
 
     /// Handles a request of a program that is not the live session.
+    /// - Parameter mayLoad: whether the identifier's settings are asked of the journal, if this agent has forgotten them.
     private func observe(
-        _ incoming: AgentChannel.Incoming, from client: AgentClient, as name: String,
+        _ incoming: AgentChannel.Incoming, from client: AgentClient, as name: String, mayLoad: Bool = true,
         _ reply: @escaping @Sendable (AgentMessage) -> Void
     ) {
         switch incoming.message {
         case .submit(let submission) where owners[name] != nil:
             submit(submission, name, incoming.files, inBackground: false, client, reply)
+        case .submit where isShared && mayLoad:
+            Task {
+                await load(name)
+                observe(incoming, from: client, as: name, mayLoad: false, reply)
+            }
         case .list(let number): Task { await page(name, after: number, reply) }
         case .command(let command) where command.verb != "answer": carryOut(command, name, reply)
         default: reply(Self.refusal(.refused, "only the live session of \(name) may do this"))
@@ -389,7 +398,7 @@ extension TransferService {
         var records: [[UInt8]] = []
         var (size, last) = (0, number)
         for row in rows.prefix(Self.pageSize) {
-            let record = (transfers[row.id] ?? Transfer(row)).map { TransferCoding.encode($0.record) } ?? []
+            let record = (transfers[row.id] ?? Transfer(row)).map { Self.fitted($0.record) } ?? []
             size += record.count
             // A single record always fits, because user data are limited.
             if !records.isEmpty, size > AgentFrame.largest / 2 { break }
@@ -397,6 +406,15 @@ extension TransferService {
             last = row.claim.number
         }
         reply(.page(.init(records: records, next: last == rows.last?.claim.number ?? number ? nil : last)))
+    }
+
+    /// Encodes a record for a message: without the fields of its response if they are too large for one.
+    private static func fitted(_ record: TransferRecord) -> [UInt8] {
+        let bytes = TransferCoding.encode(record)
+        guard bytes.count > AgentFrame.largest / 2 else { return bytes }
+        var short = record
+        short.outcome = record.outcome?.withoutFields
+        return TransferCoding.encode(short)
     }
 
     private static let full = "the agent's journal takes no changes at the moment; try again later"
@@ -534,7 +552,7 @@ extension TransferService {
             guard isAttached() else { return }
             for event in events {
                 guard let transfer = Transfer(event.transfer) else { continue }
-                let record = TransferCoding.encode(transfer.record)
+                let record = Self.fitted(transfer.record)
                 client.channel.send(.event(.init(sequence: event.sequence, record: record)))
             }
             if let end = events.last?.sequence {

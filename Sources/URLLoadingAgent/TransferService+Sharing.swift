@@ -60,7 +60,15 @@ extension TransferService {
             await claimParked(name)
         }
         await obey()
+        forgetOthers()
         claimMore()
+    }
+
+    /// Forgets the settings and the secrets of identifiers whose programs are elsewhere, and of whose transfers this
+    /// agent has none.
+    private func forgetOthers() {
+        let used = Set(transfers.map(\.identifier)).union(submissions.values)
+        owners = owners.filter { $1.client != nil || used.contains($0) }
     }
 
     /// Ends the connection of a program whose identifier another agent has taken, because this one has not renewed its
@@ -176,13 +184,14 @@ extension TransferService {
     private func take(_ rows: [JournaledTransfer]) async {
         for name in Set(rows.map(\.identifier)) { await load(name) }
         for row in rows {
-            // The settings could not be read, or an attempt under an earlier claim is still being stopped.
-            guard owners[row.identifier] != nil, activities[row.id] == nil else {
-                // Not at once, because this agent may be the next one to claim it.
-                save([.update(row.claim, state: row.state, progress: row.progress, standing: .later(1_000_000_000))])
+            // The settings could not be read, or an attempt under an earlier claim is still being stopped; or an agent
+            // of a later version has written the row. Not at once, because this agent may be the next one to claim it.
+            let canWork = owners[row.identifier] != nil && activities[row.id] == nil
+            guard canWork, hold(row) else {
+                let delay: Int64 = canWork ? 60_000_000_000 : 1_000_000_000
+                save([.update(row.claim, state: row.state, progress: row.progress, standing: .later(delay))])
                 continue
             }
-            hold(row)
             restart(row.id)
             // A transfer that waits for its program after all, whose agent has died before it could say so.
             if let transfer = transfers[row.id], transfer.state.needsAgent == false, !transfer.state.isOver {
@@ -193,15 +202,17 @@ extension TransferService {
     }
 
     /// Holds a transfer that may begin: the time or the program that it has waited for has come.
-    private func hold(_ row: JournaledTransfer) {
+    /// - Returns: whether its row can be decoded.
+    private func hold(_ row: JournaledTransfer) -> Bool {
         add(row)
-        guard var transfer = transfers[row.id] else { return }
+        guard var transfer = transfers[row.id] else { return false }
         switch transfer.state.phase {
         case .waiting: _ = transfer.state.receive(.wake)
         case .parked: _ = transfer.state.receive(.answered)
-        case .queued, .running, .placing, .finished, .delivered: return
+        case .queued, .running, .placing, .finished, .delivered: break
         }
         transfers[row.id] = transfer
+        return true
     }
 
     /// Reads the settings of an identifier. Those of a connected program are known.

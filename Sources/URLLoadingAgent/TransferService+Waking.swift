@@ -19,13 +19,11 @@ extension TransferService {
         let now = SystemTime.boot
         guard owners[name]?.wakes.hasEvents(now: now) == true else { return owner.wakes.next.map { max(1, $0 - now) } }
         log("starts the program of \(name)")
-        BlockingThreads.files.run {
+        // Not on the threads of files: the user's service manager may take long to answer.
+        ProgramWaking.waits.run {
             let started = ProgramWaking.start(waking, identifier: name)
-            guard case .success(let child?) = started else { return _ = Task { await self.woken(name, started) } }
-            ProgramWaking.waits.run {
-                _ = ProgramEnvironment.wait(for: child)
-                Task { await self.woken(name, started) }
-            }
+            if case .success(let child?) = started { _ = ProgramEnvironment.wait(for: child) }
+            Task { await self.woken(name, started) }
         }
         return owners[name]?.wakes.next.map { max(1, $0 - now) }
     }
@@ -38,7 +36,7 @@ extension TransferService {
 }
 
 enum ProgramWaking {
-    /// The threads that wait for the ends of started programs.
+    /// The threads that start programs, and wait for their ends.
     static let waits = BlockingThreads(limit: 64)
 
     struct Failure: Error { let words: String }

@@ -211,7 +211,12 @@ actor TransferService {
                     rows = try await journal.transfers(of: name, after: last, atMost: Self.pageSize)
                 } catch { return log("the spool is not tidied: \(error)") }
                 guard let end = rows.last?.claim.number else { break }
-                for row in rows { if let transfer = Transfer(row) { orphans.keep(transfer) } }
+                for row in rows {
+                    guard let transfer = Transfer(row) else {
+                        return log("the spool is not tidied: transfer \(row.id) cannot be decoded, nor its files found")
+                    }
+                    orphans.keep(transfer)
+                }
                 last = end
             }
         }
@@ -291,9 +296,8 @@ actor TransferService {
     func stop() async {
         phase = .ending
         for follower in followers { follower.cancel() }
-        let running = activities.values.map(\.task)
-        for task in running { task.cancel() }
-        await wait(for: running)
+        for activity in activities.values { activity.task.cancel() }
+        await waitForActivities()
         for owner in owners.values {
             owner.client?.channel.close()
             owner.session?.invalidateAndCancel()
@@ -305,20 +309,18 @@ actor TransferService {
         _ = await BlockingThreads.files.call(.never) { journal.finish() }
     }
 
-    /// The nanoseconds for which an agent that stops waits for a shared journal that cannot be reached.
+    /// The nanoseconds for which an agent that stops waits for a journal that takes no changes.
     private static let patience: Int64 = 20_000_000_000
 
-    /// Waits until attempts have stopped.
-    private func wait(for running: [Task<Void, Never>]) async {
-        guard isShared else {
-            for task in running { await task.value }
-            return
+    /// Waits until attempts have stopped. What one must record first may have no room on the journal's disk, or find
+    /// no database.
+    private func waitForActivities() async {
+        var (left, deadline) = (activities.count, Poller.now() + Self.patience)
+        while left > 0, Poller.now() < deadline {
+            try? await Poller.shared.sleep(until: Poller.now() + 5_000_000, .never)
+            if activities.count < left { (left, deadline) = (activities.count, Poller.now() + Self.patience) }
         }
-        let deadline = Poller.now() + Self.patience
-        while !activities.isEmpty, Poller.now() < deadline {
-            try? await Poller.shared.sleep(until: Poller.now() + 10_000_000, .never)
-        }
-        if !activities.isEmpty {
+        if left > 0 {
             log("the journal cannot be written: \(activities.count) transfers are left as they are")
         }
     }

@@ -36,7 +36,7 @@ struct CacheStoreTests {
 
     @Test("After a kill at any moment all durable responses are present, and all present ones are right")
     func killed() async throws {
-        let rounds = Self.isLong ? 100 : 5
+        let rounds = Self.isLong ? 700 : 5
         let count = 1_000
         let folder = try TemporaryFolder()
         var killed = 0

@@ -106,6 +106,19 @@ import URLLoadingIO
                 == .wait(.init(.backoff, until: 10, detail: "unreachable")))
     }
 
+    @Test func `Times without sense are no overflow`() {
+        #expect(Self.facts(now: 0, began: 1_700_000_000_000_000_000, timeout: .max).timeLeft == .nanoseconds(Int64.max))
+        #expect(Self.facts(now: .max, began: .min, timeout: .min).timeLeft == .nanoseconds(1))
+        let late = TransferRetryPlan.after(Self.error(.unreachable), Self.facts(now: .max, began: .min, timeout: 1))
+        #expect(late == .finish(.resourceTimeout, detail: "unreachable"))
+        for moment in [Int64.min, .max] {
+            var wait = TransferState.Wait(.notBefore, until: moment)
+            #expect(wait.end("b1").left(wall: 1, boot: 0) == (moment < 0 ? moment : moment - 1))
+            wait.makeRelative(wall: 1, boot: 0, "b1")
+            #expect(wait.end("b1").left(wall: 0, boot: 2) == (moment < 0 ? moment : moment - 3))
+        }
+    }
+
     @Test func `A request that may have been carried out is not repeated, and the error says so`() {
         let plan = TransferRetryPlan.after(Self.error(.connectionLost), Self.facts(mayRepeat: false))
         guard case .finish(.connectionLost, let detail) = plan else {

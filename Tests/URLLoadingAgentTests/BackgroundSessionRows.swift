@@ -54,6 +54,76 @@ import URLLoadingWire
         }
     }
 
+    @Test("A token resumes a download in the agent; one that is too large for a message fails alone, and others go on")
+    func resumedByToken() async throws {
+        try await SurvivalRows.with { rig, origin in
+            origin.route("/cut", faults: [.init(.responseBody(after: 1_200_000), .close)]) { Film.answer($0) }
+            var token: ResumeToken?
+            do throws(LoadError) {
+                _ = try await Session(.ephemeral).download(
+                    Request(url: origin.url("/cut")), to: URL(filePath: rig.folder + "/cut.bin"))
+            } catch { token = error.resumeToken }
+            let large = try ResumeToken(try #require(token).dataWithContent())
+            #expect(large.data.count > 1 << 20)
+            let session = Self.session(rig)
+            // The agent goes on where the token ends.
+            origin.route("/cut") { Film.answer($0) }
+            let resumed = try await session.downloadTask(
+                resuming: try #require(token), options: .init(destination: URL(filePath: rig.folder + "/resumed.bin"))
+            ).resumed().value
+            #expect(resumed.size == Int64(Film.content.count) && Film.of(resumed.url.path()) == Film.content)
+            #expect(origin.requests.last?.headers[.range]?.hasPrefix("bytes=1") == true)
+            var options = BackgroundOptions(label: "later")
+            options.earliestBegin = Date(timeIntervalSinceNow: 3600)
+            let place = DownloadOptions(destination: URL(filePath: rig.folder + "/later.bin"))
+            let later = session.downloadTask(Request(url: origin.url("/film")), options: place, background: options)
+            later.resume()
+            try await later.accepted
+            let waiting = Task { try await later.value }
+            let refused = await #expect(throws: LoadError.self) {
+                _ = try await session.downloadTask(resuming: large, options: place).resumed().value
+            }
+            #expect(refused?.detail?.contains("larger than 1 MiB") == true, "\(refused as Any)")
+            for transfer in try await session.background.transfers { try await transfer.cancel() }
+            let ended = await #expect(throws: LoadError.self) { _ = try await waiting.value }
+            #expect(ended?.reason == .cancelled)
+            await Self.end(session)
+        }
+    }
+
+    @Test("A response whose fields do not fit a message of the agent arrives without them")
+    func largeFields() async throws {
+        try await SurvivalRows.with { rig, origin in
+            origin.route("/fields") { _ in
+                .ok("content", headers: ["X-Large": String(repeating: "a", count: 900_000)])
+            }
+            let session = Self.session(rig) { $0.limits.headSize = 2 << 20 }
+            let place = rig.folder + "/fields.txt"
+            let response = try await session.download(Request(url: origin.url("/fields")), to: URL(filePath: place))
+            #expect(response.status == .ok && response.http?.headers.isEmpty == true)
+            #expect(Film.of(place) == Array("content".utf8))
+            await Self.end(session)
+        }
+    }
+
+    @Test("A session that is invalidated while it connects to the agent keeps no connection")
+    func invalidatedWhileConnecting() async throws {
+        let rig = AgentRig()
+        let (listener, token) = (try LocalListener(path: rig.socket), StopToken())
+        let session = Self.session(rig)
+        let asking = Task { try await session.background.transfers.count }
+        let channel = AgentChannel(try await listener.accept(token))
+        let hello = try await channel.receive()
+        guard case .hello? = hello?.message else { return _ = Issue.record("\(hello as Any)") }
+        await Self.end(session)
+        channel.send(.welcome(.init(version: 1, process: 1, survival: "", manner: "")), id: hello?.id ?? 0)
+        let attachment = try await channel.receive()
+        channel.send(.done, id: attachment?.id ?? 0)
+        while try await channel.receive() != nil {}
+        await #expect(throws: LoadError.self) { try await asking.value }
+        listener.close()
+    }
+
     @Test("A background task has the events, the counts and the metrics of another, and says when it was accepted")
     func taskEvents() async throws {
         try await SurvivalRows.with { rig, origin in

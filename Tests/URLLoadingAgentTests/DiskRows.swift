@@ -2,6 +2,7 @@
 
 import FoundationEssentials
 import Glibc
+import Synchronization
 import Testing
 import URLLoadingIO
 import URLLoadingTestSupport
@@ -123,6 +124,42 @@ import URLLoadingWire
         await rig.kill(SIGTERM)
     }
 
+    @Test(
+        "An agent ends when it is told to, while what an attempt must record has no room on the disk",
+        .enabled(if: DiskRows.canMount))
+    func endsWithoutRoom() async throws {
+        let rig = AgentRig()
+        #expect(Self.mountDisk(rig, "size=1m,mode=0700"))
+        defer { umount2(rig.state, Int32(MNT_DETACH)) }
+        let mayAnswer = Lock(false)
+        try await withHTTPTestServer { origin in
+            origin.route("/film") { request in
+                while !mayAnswer.withLock(\.self) { try? await Task.sleep(for: .milliseconds(5)) }
+                return Film.answer(request)
+            }
+            try rig.start()
+            let program = try await rig.attach()
+            try await program.download(origin.url("/film"), to: rig.folder + "/film.bin")
+            try await origin.wait { $0.requests == 1 }
+            let filling = open(rig.state + "/filler", O_WRONLY | O_CREAT, 0o600)
+            while write(filling, Film.content, 4096) > 0 {}
+            close(filling)
+            // The journal records where the complete file will be before it is renamed.
+            mayAnswer.withLock { $0 = true }
+            _ = try await program.wait { $0.state == .placing }
+            program.close()
+            await rig.kill(SIGTERM)
+            unlink(rig.state + "/filler")
+            // The next agent goes on.
+            try rig.start()
+            let next = try await rig.attachAgain()
+            _ = try await next.wait { $0.state == .finished }
+            #expect(Film.of(rig.folder + "/film.bin") == Film.content)
+            next.close()
+            await rig.kill(SIGTERM)
+        }
+    }
+
     @Test("A complete file with the permissions of its destination is placed: an agent was killed before the rename")
     func placedAfterKill() throws {
         let rig = AgentRig()
@@ -201,6 +238,51 @@ import URLLoadingWire
             await session.invalidated()
             try await eventuallyProcess { rig.spool.isEmpty }
         }
+    }
+
+    @Test("The files of a transfer that an agent cannot decode stay")
+    func undecoded() async throws {
+        try await SurvivalRows.with { rig, origin in
+            let session = BackgroundSessionRows.session(rig)
+            let source = rig.folder + "/source.bin"
+            try Data(Film.content).write(to: URL(filePath: source))
+            var options = BackgroundOptions(label: "copy")
+            options.copiesFile = true
+            options.earliestBegin = Date(timeIntervalSinceNow: 3600)
+            try await session.background.upload(
+                Request(url: origin.url("/put"), method: .put), fromFile: URL(filePath: source), options: options)
+            await rig.kill()
+            let journal = rig.state + "/" + SQLiteJournal.fileName
+            // As an agent of a later version writes it.
+            let state = try Self.state(journal)
+            try Self.setState([0x31], journal)
+            try rig.start()
+            try await rig.link().close()
+            #expect(rig.spool.count == 1, "\(rig.logText)")
+            await rig.kill()
+            try Self.setState(state, journal)
+            try rig.start()
+            #expect(rig.spool.count == 1)
+            for transfer in try await session.background.transfers { try await transfer.cancel() }
+            try await session.background.handleEvents { _ in Task { session.finishTasksAndInvalidate() } }
+            await session.invalidated()
+            try await eventuallyProcess { rig.spool.isEmpty }
+        }
+    }
+
+    /// The recorded state of the only transfer.
+    private static func state(_ journal: String) throws -> [UInt8] {
+        let statement = try Database(path: journal).statement("SELECT state FROM transfer")
+        var found: [UInt8] = []
+        try statement.each { () throws(DatabaseFailure) in
+            found = statement.blob(0)
+            return false
+        }
+        return found
+    }
+
+    private static func setState(_ value: [UInt8], _ journal: String) throws {
+        try Database(path: journal).statement("UPDATE transfer SET state = ?").run(.bytes(value))
     }
 
     @Test("The content of a copy arrives, and the copy is removed with the transfer")

@@ -13,7 +13,7 @@ import URLLoadingWire
 @testable import URLLoading
 @testable import URLLoadingAgent
 
-/// Issue 48: the limits that hold for all agents of a shared journal together.
+/// The limits that hold for all agents of a shared journal together.
 @Suite(.postgres, .enabled(if: PostgresServer.isHere, PostgresServer.isMissing), .timeLimit(.minutes(4)))
 struct FleetRows {
     private static func database() async throws -> String {
@@ -53,6 +53,73 @@ struct FleetRows {
     }
 
     private static func names(_ prefix: String, _ count: Int) -> [String] { (0..<count).map { "\(prefix)\($0)" } }
+
+    @Test("An identifier in which an accent follows a quotation mark or a backslash is claimed as any other")
+    func oddIdentifiers() async throws {
+        try await Self.with(1) { journals, _ in
+            let names = ["a\"\u{301}", "a\\\u{301}", "a\"\\", "plain"]
+            try await JournalRows.identify(names, journals[0])
+            for (index, name) in names.enumerated() {
+                try await Self.submit(["t\(index)"], of: name, JournaledTerms(host: "h.example"), journals[0])
+            }
+            #expect(try await Self.claim(journals[0]).map(\.id) == Self.names("t", names.count))
+        }
+    }
+
+    @Test("A transfer that an agent cannot decode waits for one that can")
+    func foreignRow() async throws {
+        let address = try await Self.database()
+        let agent = try await FleetAgent(address)
+        try await JournalRows.identify(["a"], agent.journal)
+        try await Self.submit(["t"], JournaledTerms(host: "h.example"), agent.journal)
+        let admin = try await PostgresConnection.open(address)
+        try await eventuallyProcess {
+            let text = "SELECT FROM urlloading.claim WHERE agent IS NULL AND due > clock_timestamp() + interval '30 s'"
+            return try await admin.run(text).rows.count == 1
+        }
+        #expect(agent.lines.count("cannot be decoded") == 1)
+        await agent.stop()
+    }
+
+    @Test("An agent forgets the settings of a program elsewhere when it has none of its transfers")
+    func forgotten() async throws {
+        let address = try await Self.database()
+        let (one, other) = (try await FleetAgent(address), try await FleetAgent(address))
+        let admin = try await PostgresConnection.open(address)
+        try await withHTTPTestServer(answering: "small") { origin in
+            let program = try await one.rig.attach()
+            try await program.download(origin.url("/")) { order in
+                (order.affinity, order.earliestBegin) = ("kept", SystemTime.wall + 3_600_000_000_000)
+            }
+            try await Self.keep(other, admin)
+            try await admin.run("UPDATE urlloading.claim SET due = clock_timestamp()")
+            #expect(try await program.request(.listen) == .done)
+            let (sequence, _) = try await program.nextEvent()
+            #expect(other.lines.count("is over") == 1)
+            try await program.acknowledge(sequence)
+            try await eventuallyProcess { await other.service.owners.isEmpty }
+            #expect(await one.service.owners.count == 1)
+            program.close()
+        }
+        await one.stop()
+        await other.stop()
+    }
+
+    @Test("A command is not taken for carried out by an agent that has lost its transfer")
+    func carriedOutElsewhere() async throws {
+        try await Self.with(2) { journals, admin in
+            try await JournalRows.identify(["a"], journals[0])
+            let claim = try await JournalRows.accept("t", journals[1])
+            let change = JournalChange.command(transfer: "t", verb: "pause", argument: [])
+            try await journals[0].write([change], mayFail: true)
+            let command = try #require(try await journals[1].commands().first)
+            for (journal, left) in [(journals[0], 1), (journals[1], 0)] {
+                try await journal.write([.carriedOut(command: command.number)], mayFail: false)
+                #expect(try await admin.run("SELECT FROM urlloading.command").rows.count == left)
+            }
+            try await JournalRows.finish(claim, journals[1])
+        }
+    }
 
     // MARK: Places
 

@@ -12,7 +12,7 @@ import URLLoadingWire
 @testable import URLLoading
 @testable import URLLoadingAgent
 
-/// Issue 48: many agents, and many transfers. `URLLOADING_LONG` runs the rows with the numbers of the issue, and prints
+/// Many agents, and many transfers. `URLLOADING_LONG` runs the rows with their full numbers, and prints
 /// what was measured.
 @Suite(.postgres, .enabled(if: PostgresServer.isHere, PostgresServer.isMissing), .timeLimit(.minutes(60)))
 struct FleetScaleRows {

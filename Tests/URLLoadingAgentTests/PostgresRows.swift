@@ -12,7 +12,7 @@ import URLLoadingWire
 @testable import URLLoading
 @testable import URLLoadingAgent
 
-/// Issue 48: agents that share one journal in PostgreSQL.
+/// Agents that share one journal in PostgreSQL.
 @Suite(.postgres, .enabled(if: PostgresServer.isHere, PostgresServer.isMissing), .timeLimit(.minutes(4)))
 struct PostgresRows {
     private static func database() async throws -> String {
@@ -401,6 +401,7 @@ struct PostgresRows {
         let addresses = [
             server.address("postgres", password: "wrong-and-secret"),
             "postgresql://fleet:wrong-and-secret@/postgres?host=/nowhere&nonsense=1",
+            "postgresql://fleet:50%-and-secret@localhost/postgres",
             "postgresql://fleet:wrong-and-secret@[::1/postgres", "postgresql://fleet:wrong-and-secret@localhost:1x/a",
         ]
         for address in addresses {

@@ -11,7 +11,7 @@ import URLLoadingWire
 @testable import URLLoading
 @testable import URLLoadingAgent
 
-/// Issue 21: many transfers, and frames that no program sends.
+/// Many transfers, and frames that no program sends.
 @Suite(.timeLimit(.minutes(5))) struct ScaleRows {
     @Test("Thousands of transfers are accepted, listed in pages and delivered, each once and in order")
     func manyTransfers() async throws {
@@ -103,12 +103,13 @@ import URLLoadingWire
         }
     }
 
-    /// Whether bytes ask the agent to hand over to a newer one. Each program of the user may do so: the agent exits.
-    private static func isHandOver(_ bytes: [UInt8]) -> Bool {
+    /// Whether bytes ask the agent to hand over to a newer one, or to take no more work. Each program of the user may do
+    /// so: the agent exits.
+    private static func endsAgent(_ bytes: [UInt8]) -> Bool {
         var decoder = AgentFrameDecoder()
         decoder.receive(bytes)
         while let frame = (try? decoder.next()) ?? nil {
-            if (try? AgentMessage(frame)) == .handOver { return true }
+            if let message = try? AgentMessage(frame), [.handOver, .drain].contains(message) { return true }
         }
         return false
     }
@@ -118,7 +119,7 @@ import URLLoadingWire
         try await SurvivalRows.with { rig, _ in
             var bytes = try AgentMessage.listen.frame(id: 1).encoded()
             bytes[5] = 17
-            #expect(Self.isHandOver(bytes))
+            #expect(Self.endsAgent(bytes))
             let hello = AgentMessage.hello(.init(lowest: 1, highest: 1, program: "fuzz"))
             let first = try await rig.link()
             let socket = try await LocalSocket.connect(to: rig.socket, timeout: .seconds(60))
@@ -153,7 +154,7 @@ import URLLoadingWire
                 for _ in 0..<Int.random(in: 0...4, using: &random) where !bytes.isEmpty {
                     bytes[Int.random(in: 0..<bytes.count, using: &random)] = UInt8.random(in: 0...255, using: &random)
                 }
-                if !Self.isHandOver(bytes) { try? await socket.send(bytes, .never) }
+                if !Self.endsAgent(bytes) { try? await socket.send(bytes, .never) }
                 socket.close()
             }
             let next = try await rig.attachAgain()

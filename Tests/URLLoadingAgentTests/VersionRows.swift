@@ -11,7 +11,7 @@ import URLLoadingWire
 @testable import URLLoading
 @testable import URLLoadingAgent
 
-/// Issue 21: programs, agents and journals of different versions.
+/// Programs, agents and journals of different versions.
 @Suite(.timeLimit(.minutes(2))) struct VersionRows {
     // MARK: Programs and agents
 

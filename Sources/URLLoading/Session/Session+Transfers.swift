@@ -147,15 +147,17 @@ extension Session {
         resuming token: ResumeToken, request: Request? = nil, options: DownloadOptions = DownloadOptions(),
         decisions: Decisions? = nil
     ) -> LoadTask<DownloadedFile> {
-        let work = DownloadWork(options, token, core.configuration)
         let asked = DownloadWork.request(request ?? token.request, options)
-        let load =
-            agent == nil
-            ? TaskDriver(core, asked, decisions, TaskWork(download: work))
-            : backgroundDownload(asked, options, BackgroundOptions(), decisions, sink: nil, resuming: token).load
+        let task: LoadTask<DownloadedFile>
+        if agent == nil {
+            let work = DownloadWork(options, token, core.configuration)
+            task = LoadTask(TaskDriver(core, asked, decisions, TaskWork(download: work)), self)
+        } else {
+            task = backgroundDownload(asked, options, BackgroundOptions(), decisions, sink: nil, resuming: token)
+        }
         let isSame = token.isFor(asked.url) && asked.method == .get && asked.body == nil
-        if !isSame { load.refuse(ResumeToken.refused("the token is for another request").at(asked.url)) }
-        return LoadTask(load, self)
+        if !isSame { task.load.refuse(ResumeToken.refused("the token is for another request").at(asked.url)) }
+        return task
     }
 
     /// Creates a download task for the classic API, whose sink holds the session and receives all events.

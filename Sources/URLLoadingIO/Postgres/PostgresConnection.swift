@@ -58,8 +58,14 @@ package enum PostgresValue: Sendable, ExpressibleByStringLiteral, ExpressibleByN
     package init(_ flag: Bool) { self = .text(flag ? "t" : "f") }
     /// An array of texts.
     package init(_ texts: [String]) {
+        // By scalars: a quotation mark and the accent after it are one character, which is not the mark.
         let quoted = texts.map { text in
-            "\"" + text.flatMap { $0 == "\"" || $0 == "\\" ? ["\\", $0] : [$0] } + "\""
+            var scalars = String.UnicodeScalarView()
+            for scalar in text.unicodeScalars {
+                if scalar == "\"" || scalar == "\\" { scalars.append("\\") }
+                scalars.append(scalar)
+            }
+            return "\"\(String(scalars))\""
         }
         self = .text("{" + quoted.joined(separator: ",") + "}")
     }
@@ -78,7 +84,7 @@ package struct PostgresRow: Sendable {
     /// Bytes, which arrive as hexadecimal digits (`bytea_output`).
     package func bytes(_ column: Int) -> [UInt8]? {
         guard let digits = values[column] else { return nil }
-        func value(_ digit: UInt8) -> UInt8 { digit > 0x39 ? (digit | 0x20) - 0x57 : digit - 0x30 }
+        func value(_ digit: UInt8) -> UInt8 { digit > 0x39 ? (digit | 0x20) &- 0x57 : digit &- 0x30 }
         return stride(from: 2, to: digits.count - 1, by: 2).map { value(digits[$0]) << 4 | value(digits[$0 + 1]) }
     }
 }
@@ -165,8 +171,8 @@ package final class PostgresConnection: Sendable {
 
     /// libpq quotes an address that it cannot read, with its password.
     private static func withoutSecrets(_ words: String, of address: String) -> String {
-        let isQuoted = words.contains("connection option") || words.contains("URI") || words.contains("connection info")
-        return isQuoted ? "the address of the database is not one that libpq can read" : words
+        let marks = ["connection option", "URI", "connection info", "percent-encoded", "unexpected spaces"]
+        return marks.contains(where: words.contains) ? "the address of the database is not one that libpq can read" : words
     }
 
     private static func withTexts<R>(_ texts: [String], _ use: (UnsafePointer<PostgresLibrary.Text?>) -> R) -> R {

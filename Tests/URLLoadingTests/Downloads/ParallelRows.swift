@@ -411,7 +411,15 @@ struct ParallelRows {
         ) { rig in
             let task = rig.task().resumed()
             try await task.received(Self.first)
-            try await rig.goOn(after: 1)
+            try await rig.origin.wait { $0.requests >= 2 }
+            // A request is counted before the pause of its answer begins.
+            let pacer = Task {
+                while !Task.isCancelled {
+                    rig.clock.advance(by: .seconds(1))
+                    try await Task.sleep(for: .milliseconds(10))
+                }
+            }
+            defer { pacer.cancel() }
             var error: LoadError?
             do throws(LoadError) { _ = try await task.value } catch let thrown { error = thrown }
             #expect([.truncated, .connectionLost].contains(error?.reason))

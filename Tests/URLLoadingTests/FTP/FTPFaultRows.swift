@@ -30,6 +30,7 @@ struct FTPFaultRows {
         + [
             Case(.reply(to: "", "530 full\r\n"), ends: .ftpServiceUnavailable),
             Case(.reply(to: "", String(repeating: "120 soon\r\n", count: 100)), ends: .unexpectedFTPReply),
+            Case(.reply(to: "RETR", String(repeating: "150 go\r\n", count: 100)), ends: .unexpectedFTPReply),
             Case(.reply(to: "PASS", "530 no\r\n"), ends: .userAuthenticationRequired),
             Case(.reply(to: "TYPE", "504 no\r\n"), ends: .ftpCommandRefused),
             Case(.reply(to: "EPSV", "229 (|||0|)\r\n"), ends: .unexpectedFTPReply),

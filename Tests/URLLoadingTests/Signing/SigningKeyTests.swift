@@ -410,11 +410,11 @@ struct SigningKeyTests {
         let key = try SigningKey(pem: SigningVectorTests.edPrivate.utf8)
         var signer = try MessageSigner(key: key, keyID: "k")
         let answer = try signer.answering(
-            try asked("s=(\"@path\" \"@method\");created;expires;nonce=\"n\";alg=\"ed25519\";keyid=\"k\";tag=\"t\""))
+            try asked("s=(\"@authority\" \"@method\");created;expires;nonce=\"n\";alg=\"ed25519\";keyid=\"k\";tag=\"t\""))
         let headers = try await answer.signature(of: try Self.request()).headers
         #expect(
             headers[.signatureInput]
-                == "s=(\"@path\" \"@method\");created=1618884473;expires=1618884773;nonce=\"n\";alg=\"ed25519\";keyid=\"k\";tag=\"t\""
+                == "s=(\"@authority\" \"@method\");created=1618884473;expires=1618884773;nonce=\"n\";alg=\"ed25519\";keyid=\"k\";tag=\"t\""
         )
         let request = try Self.request()
         #expect(try Self.verifies(key, request, headers[.signatureInput] ?? "", headers[.signature] ?? ""))
@@ -427,6 +427,11 @@ struct SigningKeyTests {
             #expect(error?.detail?.contains(words) == true, "\(error?.detail ?? "")")
         }
         signer.components = nil
-        await expectFailure(.cannotSign) { try signer.answering(try asked("s=()")) }
+        // Without components of its own, the signer insists on what binds a signature to a method and a server.
+        for text in ["s=()", "s=(\"@path\" \"@method\")", "s=(\"@target-uri\")", "s=(\"@authority\" \"x-any\")"] {
+            await expectFailure(.cannotSign) { try signer.answering(try asked(text)) }
+        }
+        signer.components = []
+        #expect(throws: Never.self) { try signer.answering(try asked("s=(\"x-any\")")) }
     }
 }

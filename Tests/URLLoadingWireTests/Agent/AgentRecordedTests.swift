@@ -4,7 +4,7 @@ import Testing
 
 @testable import URLLoadingWire
 
-/// Issue 21: the recorded bytes of version 1 of the agent's protocol.
+/// The recorded bytes of version 1 of the agent's protocol.
 @Suite struct AgentRecordedTests {
     /// A number never gets a second meaning: these bytes stay as they are when versions are added.
     private static let version1: [(AgentMessage, String)] = [

@@ -119,10 +119,16 @@ final class FTPConnection: @unchecked Sendable {
 
     /// Reads replies during the transfer, and throws if the server has refused or aborted it.
     func listen() throws(LoadError) {
+        // Limited, so that a server cannot stall the load with them.
+        var preliminaries = 0
         while early == nil {
             if let reply = try nextReply() {
                 switch reply.kind {
-                case .preliminary: continue
+                case .preliminary:
+                    preliminaries += 1
+                    guard preliminaries < 32 else {
+                        throw LoadError(.unexpectedFTPReply, phase: .receiving, party: .remote)
+                    }
                 case .completed: early = reply
                 case .intermediate, .transientFailure, .permanentFailure:
                     conversation.transferred()

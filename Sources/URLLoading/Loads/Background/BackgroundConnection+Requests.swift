@@ -108,8 +108,11 @@ extension BackgroundConnection {
     }
 
     package func acknowledge(_ sequence: Int64) async throws(AgentFailure) {
-        defer { release(sequence) }
+        // Without an acknowledgement the agent sends the event again, on its next connection.
+        defer {
+            taken.remove(sequence)
+            release(sequence)
+        }
         _ = try await request(.acknowledge(sequence: sequence))
-        taken.remove(sequence)
     }
 }

@@ -143,6 +143,10 @@ package actor BackgroundConnection {
                     answers: !observes,
                     wasWoken: !observes && facts.environment[WakingOrder.variable] == identifier)))
         if isListening { _ = try await link.request(.listen) }
+        guard !isClosed || !held.isEmpty else {
+            link.close()
+            throw AgentFailure(.refused, "the session was invalidated")
+        }
         opened = .open(link)
         pump?.cancel()
         pump = Task { [weak self] in
@@ -155,6 +159,8 @@ package actor BackgroundConnection {
     private func lost(_ link: AgentLink) {
         guard self.link === link else { return }
         connecting = .none
+        // Otherwise the agent would refuse the next one beside it.
+        link.close()
         for id in interests.keys { change(id) { $0.connectionWasLost() } }
         guard !isClosed || !held.isEmpty, isListening else { return }
         Task { [weak self] in await self?.reconnect() }
@@ -224,8 +230,12 @@ package actor BackgroundConnection {
     private func listen() async throws(AgentFailure) {
         guard !isListening else { return }
         isListening = true
-        do throws(AgentFailure) { _ = try await request(.listen) } catch {
-            isListening = false
+        do throws(AgentFailure) {
+            // A connection that is opened now listens from its beginning; a second request would repeat all events.
+            if link == nil { _ = try await welcome() } else { _ = try await request(.listen) }
+        } catch {
+            // Others wait since the first of them has asked.
+            fail(error)
             throw error
         }
     }

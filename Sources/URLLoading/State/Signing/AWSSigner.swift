@@ -254,7 +254,7 @@ private struct Signing {
     }
 
     func query(_ canonical: Canonical, expires: Duration) throws(LoadError) -> RequestSignature {
-        guard (1...7 * 24 * 3600).contains(expires.components.seconds) else {
+        guard expires >= .seconds(1), expires < .seconds(7 * 24 * 3600 + 1) else {
             throw .cannotSign("a signature in the query is valid for a second to seven days")
         }
         var items = [

@@ -127,7 +127,8 @@ public struct MessageSigner: Sendable, CustomStringConvertible, CustomDebugStrin
         let created = date.wholeSeconds
         var parameters = [StructuredField.Parameter("created", .integer(created))]
         if let lifetime {
-            let seconds = min(max(1, lifetime.components.seconds), StructuredField.largestInteger)
+            let longest = Duration.seconds(StructuredField.largestInteger)
+            let seconds = min(max(.seconds(1), lifetime), longest).components.seconds
             parameters.append(.init("expires", .integer(min(created + seconds, StructuredField.largestInteger))))
         }
         if let nonce {

@@ -150,11 +150,9 @@ public struct MessageVerifier: Sendable, CustomStringConvertible, CustomDebugStr
             guard maximumAge == nil else { throw Fault("the signature does not say when it was made") }
             return
         }
-        // Both have at most 15 digits. A sum with a duration could overflow.
-        guard created - now <= clockSkew.components.seconds else {
-            throw Fault("the signature is of the future")
-        }
-        if let maximumAge, now - created > maximumAge.components.seconds {
+        // Both have at most 15 digits. They are compared as durations, whose seconds may exceed `Int64`.
+        guard .seconds(created - now) <= clockSkew else { throw Fault("the signature is of the future") }
+        if let maximumAge, .seconds(now - created) > maximumAge {
             throw Fault("the signature is too old")
         }
     }

@@ -68,7 +68,8 @@ extension MessageSigner {
     /// Returns the signer that makes a signature as a server asks for it.
     /// - Parameter requested: what the server asks for.
     /// - Throws: ``LoadError/Reason/cannotSign`` if it asks for another key or algorithm, or for a signature that does
-    ///   not cover all ``components`` of this signer, or nothing at all.
+    ///   not cover all ``components`` of this signer: without components of its own it insists on the method and on the
+    ///   target URI or the authority, so that the signature is worth nothing to other servers.
     public func answering(_ requested: RequestedSignature) throws(LoadError) -> MessageSigner {
         if let algorithm = requested.algorithm, algorithm != keyAlgorithm.rawValue {
             throw .cannotSign("the server asks for \(algorithm), and the key is for \(keyAlgorithm.rawValue)")
@@ -81,6 +82,14 @@ extension MessageSigner {
         }
         guard !requested.components.isEmpty else {
             throw .cannotSign("the server asks for a signature that covers nothing")
+        }
+        if components == nil {
+            func covers(_ component: SignatureComponent) -> Bool {
+                requested.components.contains { $0.matches(component.item) }
+            }
+            guard covers(.method), covers(.targetURI) || covers(.authority) else {
+                throw .cannotSign("the server asks for a signature that does not say for which method and server it is")
+            }
         }
         var signer = self
         (signer.components, signer.label) = (requested.components, requested.label)

@@ -70,11 +70,18 @@ package final class AgentChannel: Sendable {
     /// Whether the peer reads so slowly that messages of passing interest need not be sent.
     package var isBusy: Bool { state.withLock { $0.queued > Self.readSize } }
 
+    package enum Sent: Sendable {
+        case queued
+        /// The message does not fit a frame; the connection goes on.
+        case tooLarge
+        /// The connection is over.
+        case over
+    }
+
     /// Queues a message. Never waits.
-    /// - Returns: whether the connection accepts it.
     @discardableResult
-    package func send(_ message: AgentMessage, id: UInt32 = 0, files: [PassedFile] = []) -> Bool {
-        guard let bytes = try? message.frame(id: id, descriptorCount: files.count).encoded() else { return false }
+    package func send(_ message: AgentMessage, id: UInt32 = 0, files: [PassedFile] = []) -> Sent {
+        guard let bytes = try? message.frame(id: id, descriptorCount: files.count).encoded() else { return .tooLarge }
         let takes = state.withLock { state in
             guard !state.isOver else { return false }
             state.queued += bytes.count
@@ -82,10 +89,10 @@ package final class AgentChannel: Sendable {
         }
         guard takes else {
             close()
-            return false
+            return .over
         }
-        if case .enqueued = queue.yield(Outgoing(bytes: bytes, files: files)) { return true }
-        return false
+        if case .enqueued = queue.yield(Outgoing(bytes: bytes, files: files)) { return .queued }
+        return .over
     }
 
     /// Returns the next message; `nil` at the end of the connection.

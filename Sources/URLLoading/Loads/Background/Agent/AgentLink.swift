@@ -64,6 +64,14 @@ package final class AgentLink: Sendable {
             channel.close()
             throw AgentFailure(.refused, "\(path): another user's process listens at this socket")
         }
+        // The socket of an agent that is stopped accepts connections, and nothing is answered.
+        let isLate = Lock(false)
+        let limit = Task {
+            try await Task.sleep(for: .seconds(30))
+            isLate.withLock { $0 = true }
+            channel.close()
+        }
+        defer { limit.cancel() }
         let hello = AgentMessage.Hello(lowest: versions.lowerBound, highest: versions.upperBound, program: program)
         channel.send(.hello(hello))
         let answer: AgentChannel.Incoming?
@@ -77,6 +85,8 @@ package final class AgentLink: Sendable {
             throw AgentFailure(
                 .unreachable, "\(path): \(refusal.detail); it was asked to make room for a newer url-loading-agent")
         case .refused(let refusal): throw AgentFailure(refusal)
+        case nil where isLate.withLock(\.self):
+            throw AgentFailure(.refused, "\(path): the agent has not answered for 30 s")
         case nil: throw AgentFailure(.unreachable, "\(path): the agent ended the connection")
         default: throw AgentFailure(.refused, "\(path): the agent sent an unexpected message")
         }
@@ -107,7 +117,11 @@ package final class AgentLink: Sendable {
                     return state.lastID
                 }
                 guard let id else { return continuation.resume(throwing: AgentFailure.lost) }
-                if !channel.send(message, id: id, files: files) { fail(id) }
+                switch channel.send(message, id: id, files: files) {
+                case .queued: break
+                case .tooLarge: fail(id, .tooLarge)
+                case .over: fail(id, .lost)
+                }
             }
         } catch { throw error as? AgentFailure ?? .lost }
         if case .refused(let refusal) = answer { throw AgentFailure(refusal) }
@@ -118,8 +132,8 @@ package final class AgentLink: Sendable {
         state.withLock { $0.waiting.removeValue(forKey: id) }?.resume(returning: message)
     }
 
-    private func fail(_ id: UInt32) {
-        state.withLock { $0.waiting.removeValue(forKey: id) }?.resume(throwing: AgentFailure.lost)
+    private func fail(_ id: UInt32, _ failure: AgentFailure) {
+        state.withLock { $0.waiting.removeValue(forKey: id) }?.resume(throwing: failure)
     }
 
     private func end() {
@@ -166,6 +180,10 @@ package struct AgentFailure: Error, Sendable, Equatable, CustomStringConvertible
     init(_ refusal: AgentMessage.Refusal) { self.init(Code(refusal.code), refusal.detail, process: refusal.process) }
 
     static let lost = AgentFailure(.unreachable, "the connection to the background agent ended")
+    static let tooLarge = AgentFailure(
+        .refused,
+        "the request is larger than \(AgentFrame.largest >> 20) MiB, with its fields and the resume token; a token with its "
+            + "content is for downloads outside of background sessions")
 
     package var refusal: AgentMessage.Refusal { .init(code: code.name, detail: detail, process: process) }
     package var description: String { "\(code.name): \(detail)" }

@@ -74,6 +74,24 @@ package enum TransferOutcome: Codable, Sendable, Equatable {
     /// An upload was answered; the response's body is in a file of the agent's.
     case answer(path: String, size: Int64, response: TransferResponse)
     case failed(TransferError)
+
+    /// The same without the fields of its response, which may be as large as the settings allow.
+    package var withoutFields: TransferOutcome {
+        func short(_ response: TransferResponse) -> TransferResponse {
+            var response = response
+            response.fields = []
+            return response
+        }
+        switch self {
+        case .file(let path, let size, let response):
+            return .file(path: path, size: size, response: short(response))
+        case .answer(let path, let size, let response):
+            return .answer(path: path, size: size, response: short(response))
+        case .failed(var error):
+            error.response = error.response.map(short)
+            return .failed(error)
+        }
+    }
 }
 
 /// The state of one transfer, as listings and events show it.
