@@ -17,6 +17,7 @@ final class PostgresServer: Sendable {
     /// Of TLS on 127.0.0.1, and a part of the name of the Unix socket.
     private let port: UInt16
     private let identity: TestIdentity?
+    private let memory: String
     private let process = Lock<ChildProcess?>(nil)
     private let databases = Atomic(0)
 
@@ -40,8 +41,9 @@ final class PostgresServer: Sendable {
     /// - Parameters:
     ///   - passwords: whether connections need the password `sesame`.
     ///   - identity: the certificate with which the server serves TLS on 127.0.0.1, too.
-    init(passwords: Bool = false, tls identity: TestIdentity? = nil) async throws {
-        self.identity = identity
+    ///   - memory: of the server for pages (`shared_buffers`).
+    init(passwords: Bool = false, tls identity: TestIdentity? = nil, memory: String = "16MB") async throws {
+        (self.identity, self.memory) = (identity, memory)
         port = identity == nil ? 5432 : try Self.freePort()
         var template = Array("/tmp/urlpostgres-XXXXXX".utf8CString)
         folder = mkdtemp(&template).map { String(cString: $0) } ?? "/nowhere"
@@ -88,7 +90,7 @@ final class PostgresServer: Sendable {
     func start() async throws {
         var arguments = [
             "-D", folder + "/data", "-k", folder + "/run", "-c", "listen_addresses=", "-c", "max_connections=100",
-            "-c", "fsync=off", "-c", "shared_buffers=16MB", "-c", "restart_after_crash=off",
+            "-c", "fsync=off", "-c", "shared_buffers=\(memory)", "-c", "restart_after_crash=off",
         ]
         if identity != nil {
             arguments += [

@@ -172,7 +172,8 @@ package final class PostgresConnection: Sendable {
     /// libpq quotes an address that it cannot read, with its password.
     private static func withoutSecrets(_ words: String, of address: String) -> String {
         let marks = ["connection option", "URI", "connection info", "percent-encoded", "unexpected spaces"]
-        return marks.contains(where: words.contains) ? "the address of the database is not one that libpq can read" : words
+        let isQuoted = marks.contains(where: words.contains)
+        return isQuoted ? "the address of the database is not one that libpq can read" : words
     }
 
     private static func withTexts<R>(_ texts: [String], _ use: (UnsafePointer<PostgresLibrary.Text?>) -> R) -> R {

@@ -410,7 +410,8 @@ struct SigningKeyTests {
         let key = try SigningKey(pem: SigningVectorTests.edPrivate.utf8)
         var signer = try MessageSigner(key: key, keyID: "k")
         let answer = try signer.answering(
-            try asked("s=(\"@authority\" \"@method\");created;expires;nonce=\"n\";alg=\"ed25519\";keyid=\"k\";tag=\"t\""))
+            try asked(
+                "s=(\"@authority\" \"@method\");created;expires;nonce=\"n\";alg=\"ed25519\";keyid=\"k\";tag=\"t\""))
         let headers = try await answer.signature(of: try Self.request()).headers
         #expect(
             headers[.signatureInput]
