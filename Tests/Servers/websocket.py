@@ -108,6 +108,8 @@ def serve_hypercorn(port, clear, certificate, key):
     config.bind, config.insecure_bind = [f"localhost:{port}"], [f"127.0.0.1:{clear}"]
     config.certfile, config.keyfile = certificate, key
     config.websocket_max_message_size = 64 << 20
+    # On a busy machine the first request of a connection may take long.
+    config.keep_alive_timeout = 600
     config.loglevel = "ERROR"
     asyncio.run(serve(application, config))
 
