@@ -219,6 +219,26 @@ struct ToolGrammarTests {
         }
     }
 
+    @Test(arguments: [["-OJ"], ["-C", "-", "-OJ"], ["wget", "--content-disposition"]])
+    func `Responses that name the same file at the same time get a file each`(_ words: [String]) async throws {
+        let folder = try TemporaryFolder()
+        try await withHTTPTestServer { origin in
+            // The heads of all three have come before the first body is complete.
+            origin.route("/*") { request in
+                .ok(
+                    .chunks(["body of ", .pause(.milliseconds(500)), .bytes(Array(request.path.utf8))]),
+                    headers: ["Content-Disposition": "attachment; filename=export.csv"])
+            }
+            let paths = ["/1", "/2", "/3"]
+            let result = try await Running.urlload(words + paths.map { origin.url($0).absoluteString }, in: folder)
+            #expect(result.code == 0, "\(result.errors)")
+            let names = ["export.csv", "export.csv.1", "export.csv.2"]
+            #expect(folder.names == names, "\(folder.names) \(result.errors)")
+            let bodies = names.map { String(decoding: (try? folder.bytes($0)) ?? [], as: UTF8.self) }
+            #expect(Set(bodies) == Set(paths.map { "body of \($0)" }), "\(bodies)")
+        }
+    }
+
     // MARK: Limits
 
     @Test(arguments: [[], ["-o", "out"], ["-i", "-o", "out"], ["--retry", "1"]])
