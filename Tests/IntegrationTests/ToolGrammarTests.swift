@@ -90,6 +90,23 @@ struct ToolGrammarTests {
         }
     }
 
+    @Test func `Standard input is sent byte for byte, and the file of an item must be text`() async throws {
+        let folder = try TemporaryFolder()
+        try await withHTTPTestServer(answering: "got it") { origin in
+            let script = "printf '\\377\\330\\201x' | \"$0\" http POST \"$1\""
+            let sent = try await Running.command(
+                "/bin/bash", ["-c", script, Running.urlloadPath, origin.url().absoluteString])
+            #expect(sent.code == 0 && origin.requests.last?.body == [0xFF, 0xD8, 0x81, 0x78], "\(sent.errors)")
+            _ = try folder.write("photo", Data([0xFF, 0xD8]))
+            for item in ["a=@photo", "a:=@photo", "A:@photo", "a==@photo"] {
+                let refused = try await Running.urlload(
+                    ["http", "--ignore-stdin", origin.url().absoluteString, item], in: folder)
+                #expect(refused.code == 1 && refused.errors.contains("not text in UTF-8"), "\(item) \(refused.errors)")
+            }
+            #expect(origin.requests.count == 1)
+        }
+    }
+
     // MARK: Files of killed runs
 
     /// A file of which the first half arrives at once, and the rest after the server's end.

@@ -19,6 +19,7 @@ struct Options: Sendable {
     struct Payload: Sendable, Hashable {
         enum Content: Sendable, Hashable {
             case text(String)
+            case bytes([UInt8])
             /// The bytes of a file. A path; `-` is standard input.
             case file(String)
             /// The bytes of a file without line breaks and NUL bytes: `-d @FILE`.
@@ -36,7 +37,7 @@ struct Options: Sendable {
 
         var readsStandardInput: Bool {
             switch content {
-            case .text: false
+            case .text, .bytes: false
             case .file(let path), .lines(let path), .encoded(let path, _): path == "-"
             }
         }

@@ -24,6 +24,7 @@ enum UploadBody {
             if index > 0, payload.isField { bytes.append(UInt8(ascii: "&")) }
             switch payload.content {
             case .text(let text): bytes += text.utf8
+            case .bytes(let own): bytes += own
             case .file(let path): bytes += try InputFile.all(path)
             case .lines(let path): bytes += try InputFile.all(path).filter { $0 != 0x0D && $0 != 0x0A && $0 != 0 }
             case .encoded(let path, let prefix):
