@@ -25,6 +25,13 @@ final class AtomicFile {
     /// - Parameter collision: what becomes of this file if there is one under its name when it is complete.
     init(path: String, collision: SavingOptions.Collision = .replace) throws(OutputError) {
         (name, self.collision) = (path, collision)
+        if let standard = FileDescriptor.standard(path) {
+            (temporary, self.path) = (nil, path)
+            let number = dup(standard.number)
+            guard number >= 0 else { throw .system(errno, path) }
+            descriptor = FileDescriptor(number: number, name: path)
+            return
+        }
         var status = stat()
         let exists = stat(path, &status) == 0
         if exists, status.st_mode & S_IFMT != S_IFREG {
@@ -56,7 +63,7 @@ final class AtomicFile {
     /// Renames the file to its final name.
     func commit() throws(OutputError) {
         isOpen = false
-        Leftovers.unmark(descriptor.number)
+        if temporary != nil { Leftovers.unmark(descriptor.number) }
         // Some file systems report a failed write only in `close`.
         guard close(descriptor.number) == 0 else { throw failed() }
         guard let temporary else { return }

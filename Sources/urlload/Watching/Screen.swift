@@ -54,6 +54,7 @@ final class Screen: Sendable {
     private static func open(_ path: String?) -> FileDescriptor? {
         guard let path else { return nil }
         if path == "-" { return .standardOutput }
+        if let standard = FileDescriptor.standard(path) { return standard }
         let number = Glibc.open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o666)
         return number < 0 ? nil : FileDescriptor(number: number, name: path)
     }
