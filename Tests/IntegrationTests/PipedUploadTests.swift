@@ -68,6 +68,37 @@ struct PipedUploadTests {
         }
     }
 
+    @Test(
+        "Data from a pipe is sent to every URL",
+        arguments: [
+            "-d @-", "--data-binary @-", "--data-urlencode a@-", "-F f=@-", "-F 'f=<-'", "-G -d @-",
+            "-d @<(printf piped)", "-F f=@<(printf piped)",
+        ])
+    func everyURL(_ options: String) async throws {
+        try await withHTTPTestServer { origin in
+            origin.route("/*") { _ in .ok("done") }
+            let script = "printf piped | \"$0\" \(options) \"$1{a,b}\" \"$1c\""
+            let result = try await Running.command(
+                "/bin/bash", ["-c", script, Running.urlloadPath, origin.url("/").absoluteString])
+            #expect(result.code == 0 && origin.requests.map(\.path) == ["/a", "/b", "/c"], "\(result.errors)")
+            for request in origin.requests {
+                let sent = request.target + String(decoding: request.body, as: UTF8.self)
+                #expect(sent.contains("piped"), "\(request.path): \(sent)")
+            }
+        }
+    }
+
+    @Test("An upload from a pipe is for one URL", arguments: ["-T -", "-T <(printf piped)"])
+    func oneURL(_ options: String) async throws {
+        try await withHTTPTestServer(answering: "done") { origin in
+            let script = "printf piped | \"$0\" \(options) \"$1{a,b}\""
+            let result = try await Running.command(
+                "/bin/bash", ["-c", script, Running.urlloadPath, origin.url("/").absoluteString])
+            #expect(result.code == 2 && result.errors.contains("can be sent once"), "\(result.errors)")
+            #expect(origin.requests.isEmpty)
+        }
+    }
+
     @Test("A redirect or a challenge arrives before the body, which is sent to the final server")
     func expectation() async throws {
         let folder = try TemporaryFolder()

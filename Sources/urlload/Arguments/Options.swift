@@ -35,12 +35,15 @@ struct Options: Sendable {
         static func file(_ path: String) -> Self { Self(content: .file(path)) }
         static func lines(_ path: String) -> Self { Self(content: .lines(path)) }
 
-        var readsStandardInput: Bool {
+        /// The path of the file that the bytes come from; `-` is standard input.
+        var path: String? {
             switch content {
-            case .text, .bytes: false
-            case .file(let path), .lines(let path), .encoded(let path, _): path == "-"
+            case .text, .bytes: nil
+            case .file(let path), .lines(let path), .encoded(let path, _): path
             }
         }
+
+        var readsStandardInput: Bool { path == "-" }
     }
 
     /// The treatment of a partial file.
