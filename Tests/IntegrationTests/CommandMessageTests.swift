@@ -111,6 +111,23 @@ struct CommandMessageTests {
         }
     }
 
+    @Test("The groups of --next share the files of --trace-ascii and --stderr")
+    func sharedFiles() async throws {
+        try await withPages { origin, folder in
+            let (first, second) = (origin.url("/first").absoluteString, origin.url("/second").absoluteString)
+            let result = try await Running.urlload(
+                ["--trace-ascii", "trace", "--stderr", "errors", "-k", first, "--next", "-k", second], in: folder)
+            #expect(result.code == 0 && result.text == "page /firstpage /second", "\(result.errors)")
+            let (trace, errors) = (try text("trace", in: folder), try text("errors", in: folder))
+            #expect(trace.contains("GET /first") && trace.contains("GET /second"), "\(trace)")
+            #expect(errors.components(separatedBy: "WARNING: --insecure").count == 3, "\(errors)")
+            let both = try await Running.urlload(["--trace-ascii", "one", "--stderr", "one", "-k", first], in: folder)
+            let one = try text("one", in: folder)
+            #expect(both.code == 0 && one.hasPrefix("urlload: WARNING: --insecure"), "\(one)")
+            #expect(one.contains("GET /first"), "\(one)")
+        }
+    }
+
     // MARK: Files of bodies
 
     @Test("Each URL of -O has its own file: repeated names get a number, with a message")
