@@ -97,5 +97,8 @@ struct HTTPieTests {
 
                 """)
         #expect(MarkupPrinter.make(Array("<a><b></a>".utf8), plain, indents: true) == nil)
+        let levels = String(repeating: "<a>", count: 512) + String(repeating: "</a>", count: 512)
+        #expect(MarkupPrinter.make(Array(levels.utf8), plain, indents: true) != nil)
+        #expect(MarkupPrinter.make(Array("<a>\(levels)</a>".utf8), plain, indents: true) == nil)
     }
 }
