@@ -138,6 +138,35 @@ struct PipedUploadTests {
         }
     }
 
+    /// Pipes without a writer, and pipes whose writer is silent until then.
+    @Test(
+        "Other loads go on while pipes wait",
+        arguments: [
+            ("mkfifo 1 2 3 4 5", "", "for pipe in 1 2 3 4 5; do printf piped >$pipe; done"),
+            (
+                "mkfifo 1 2 3 4 5; exec 3<>1 4<>2 5<>3 6<>4 7<>5", "3>&- 4>&- 5>&- 6>&- 7>&-",
+                "for pipe in 1 2 3 4 5; do printf piped >$pipe; done; exec 3>&- 4>&- 5>&- 6>&- 7>&-"
+            ),
+        ])
+    func silentPipes(_ begin: String, _ closing: String, _ end: String) async throws {
+        let folder = try TemporaryFolder()
+        try await withHTTPTestServer { origin in
+            origin.route("/*") { _ in .ok("done") }
+            origin.route("/slow") { _ in .ok(.chunks(["sl", .pause(.milliseconds(300)), "ow"])) }
+            let urls = (1...5).map { "-T \($0) -o out\($0) \"$1/\($0)\"" }.joined(separator: " ")
+            let script = """
+                \(begin); "$0" -sS -Z \(urls) -o slow "$1/slow" \(closing) & load=$!
+                for count in {1..6000}; do [ -e slow ] && break; sleep 0.01; done
+                [ -e slow ] || echo held; \(end); wait $load
+                """
+            let base = String(origin.url("/").absoluteString.dropLast())
+            let result = try await Running.command("/bin/bash", ["-c", script, Running.urlloadPath, base], in: folder)
+            #expect(result.code == 0 && result.text.isEmpty, "\(result.text) \(result.errors)")
+            #expect(origin.requests.filter { $0.method == .put }.count == 5)
+            #expect(origin.requests.allSatisfy { $0.method != .put || $0.body == Array("piped".utf8) })
+        }
+    }
+
     @Test("The end of a load does not wait for endless input")
     func anEarlyEnd() async throws {
         try await withHTTPTestServer { origin in

@@ -42,13 +42,13 @@ enum UploadBody {
     /// The body of `-T`, and whether it comes from a pipe and can be sent only once.
     static func upload(_ path: String) throws(OutputError) -> (body: RequestBody, isPiped: Bool) {
         guard path == "-" else {
-            return try isRegularFile(path) ? (.file(URL(filePath: path)), false) : (try PipedInput.body(path), true)
+            return try isRegularFile(path) ? (.file(URL(filePath: path)), false) : (PipedInput.body(path), true)
         }
         var status = stat()
         let offset = lseek(STDIN_FILENO, 0, SEEK_CUR)
         guard fstat(STDIN_FILENO, &status) == 0, status.st_mode & S_IFMT == S_IFREG, offset >= 0,
             offset <= status.st_size
-        else { return (try PipedInput.body(path), true) }
+        else { return (PipedInput.body(path), true) }
         // Standard input redirected from a file is read like that file.
         var body = RequestBody.file(URL(filePath: "/dev/stdin"), range: Int64(offset)..<Int64(status.st_size))
         body.contentType = "application/octet-stream"
