@@ -256,6 +256,18 @@ struct ToolGrammarTests {
         }
     }
 
+    @Test func `wget -O names the file alone, and -P the folder of other files`() async throws {
+        try await withHTTPTestServer { origin in
+            origin.route("/page") { _ in .ok("here") }
+            let folder = try TemporaryFolder()
+            let url = origin.url("/page").absoluteString
+            #expect(try await Running.urlload(["wget", "-P", "d", "-O", "f", url], in: folder).code == 0)
+            #expect(folder.names == ["f"])
+            #expect(try await Running.urlload(["wget", "-P", "d", url], in: folder).code == 0)
+            #expect(try folder.bytes("d/page") == Array("here".utf8))
+        }
+    }
+
     // MARK: Limits
 
     @Test(arguments: [[], ["-o", "out"], ["-i", "-o", "out"], ["--retry", "1"]])
