@@ -54,8 +54,7 @@ public struct ProxyPolicy: Sendable {
     package static func environment(
         replacing variables: [String: String], except bypass: ProxyBypass?
     ) -> ProxyPolicy {
-        let environment = ProxyEnvironment { variables[$0] ?? Environment.value($0) }
-        return ProxyPolicy(choice: .given(environment.except(bypass)))
+        ProxyPolicy(choice: .given(ProxyEnvironment.replacing(variables).except(bypass)))
     }
 
     /// Uses the environment's proxies or, if it names none, the desktop's settings, PAC scripts included.
