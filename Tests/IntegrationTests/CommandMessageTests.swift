@@ -77,6 +77,57 @@ struct CommandMessageTests {
         }
     }
 
+    @Test("A log to which standard error or standard output is appended keeps its lines")
+    func appendedLogs() async throws {
+        try await withPages { origin, _ in
+            for (words, file, part) in [
+                ("wget -S -O got", "2>>log", "HTTP/1.1 200 OK"), ("-D /dev/stderr -o got", "2>>log", "HTTP/1.1 200 OK"),
+                ("-D /dev/stdout -o got", ">>log", "HTTP/1.1 200 OK"),
+                ("--stderr /dev/stdout -k -o got", ">>log", "WARNING: --insecure"),
+                ("--trace-ascii /dev/stdout -o got", ">>log", "GET /page"), ("-o /dev/stdout", ">>log", "page /page"),
+                ("-C - -o /dev/stdout", ">>log", "page /page"), ("-i -o /dev/stderr", "2>>log", "page /page"),
+            ] {
+                let folder = try TemporaryFolder()
+                let load = "\"$0\" \(words) \"$1\" \(file)"
+                let script = "echo before >log; \(load); code=$?; echo after >>log; exit $code"
+                let result = try await Running.command(
+                    "/bin/bash", ["-c", script, Running.urlloadPath, origin.url("/page").absoluteString], in: folder)
+                let log = try text("log", in: folder)
+                #expect(result.code == 0 && log.hasPrefix("before\n") && log.hasSuffix("after\n"), "\(words): \(log)")
+                #expect(log.contains(part), "\(words): \(log)")
+            }
+        }
+    }
+
+    @Test("Heads and messages on standard error stand one behind the other in a file")
+    func headsAndMessages() async throws {
+        try await withPages { origin, folder in
+            let script = "\"$0\" wget -S \"$1\" 2>log"
+            let url = origin.url("/missing").absoluteString
+            let result = try await Running.command("/bin/bash", ["-c", script, Running.urlloadPath, url], in: folder)
+            let log = try text("log", in: folder)
+            #expect(result.code == 8 && log.hasPrefix("HTTP/1.1 404 Not Found\r\n"), "\(log)")
+            #expect(log.contains("urlload: \(url): ") && log.hasSuffix("\n"), "\(log)")
+        }
+    }
+
+    @Test("The groups of --next share the files of --trace-ascii and --stderr")
+    func sharedFiles() async throws {
+        try await withPages { origin, folder in
+            let (first, second) = (origin.url("/first").absoluteString, origin.url("/second").absoluteString)
+            let result = try await Running.urlload(
+                ["--trace-ascii", "trace", "--stderr", "errors", "-k", first, "--next", "-k", second], in: folder)
+            #expect(result.code == 0 && result.text == "page /firstpage /second", "\(result.errors)")
+            let (trace, errors) = (try text("trace", in: folder), try text("errors", in: folder))
+            #expect(trace.contains("GET /first") && trace.contains("GET /second"), "\(trace)")
+            #expect(errors.components(separatedBy: "WARNING: --insecure").count == 3, "\(errors)")
+            let both = try await Running.urlload(["--trace-ascii", "one", "--stderr", "one", "-k", first], in: folder)
+            let one = try text("one", in: folder)
+            #expect(both.code == 0 && one.hasPrefix("urlload: WARNING: --insecure"), "\(one)")
+            #expect(one.contains("GET /first"), "\(one)")
+        }
+    }
+
     // MARK: Files of bodies
 
     @Test("Each URL of -O has its own file: repeated names get a number, with a message")

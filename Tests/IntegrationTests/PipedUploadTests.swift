@@ -68,6 +68,37 @@ struct PipedUploadTests {
         }
     }
 
+    @Test(
+        "Data from a pipe is sent to every URL",
+        arguments: [
+            "-d @-", "--data-binary @-", "--data-urlencode a@-", "-F f=@-", "-F 'f=<-'", "-G -d @-",
+            "-d @<(printf piped)", "-F f=@<(printf piped)",
+        ])
+    func everyURL(_ options: String) async throws {
+        try await withHTTPTestServer { origin in
+            origin.route("/*") { _ in .ok("done") }
+            let script = "printf piped | \"$0\" \(options) \"$1{a,b}\" \"$1c\""
+            let result = try await Running.command(
+                "/bin/bash", ["-c", script, Running.urlloadPath, origin.url("/").absoluteString])
+            #expect(result.code == 0 && origin.requests.map(\.path) == ["/a", "/b", "/c"], "\(result.errors)")
+            for request in origin.requests {
+                let sent = request.target + String(decoding: request.body, as: UTF8.self)
+                #expect(sent.contains("piped"), "\(request.path): \(sent)")
+            }
+        }
+    }
+
+    @Test("An upload from a pipe is for one URL", arguments: ["-T -", "-T <(printf piped)"])
+    func oneURL(_ options: String) async throws {
+        try await withHTTPTestServer(answering: "done") { origin in
+            let script = "printf piped | \"$0\" \(options) \"$1{a,b}\""
+            let result = try await Running.command(
+                "/bin/bash", ["-c", script, Running.urlloadPath, origin.url("/").absoluteString])
+            #expect(result.code == 2 && result.errors.contains("can be sent once"), "\(result.errors)")
+            #expect(origin.requests.isEmpty)
+        }
+    }
+
     @Test("A redirect or a challenge arrives before the body, which is sent to the final server")
     func expectation() async throws {
         let folder = try TemporaryFolder()
@@ -104,6 +135,35 @@ struct PipedUploadTests {
                         "standard input: the body must be sent again, and this input can be read only once"),
                 "\(result.errors)")
             #expect(!origin.requests.contains { $0.target == "/" && !$0.body.isEmpty })
+        }
+    }
+
+    /// Pipes without a writer, and pipes whose writer is silent until then.
+    @Test(
+        "Other loads go on while pipes wait",
+        arguments: [
+            ("mkfifo 1 2 3 4 5", "", "for pipe in 1 2 3 4 5; do printf piped >$pipe; done"),
+            (
+                "mkfifo 1 2 3 4 5; exec 3<>1 4<>2 5<>3 6<>4 7<>5", "3>&- 4>&- 5>&- 6>&- 7>&-",
+                "for pipe in 1 2 3 4 5; do printf piped >$pipe; done; exec 3>&- 4>&- 5>&- 6>&- 7>&-"
+            ),
+        ])
+    func silentPipes(_ begin: String, _ closing: String, _ end: String) async throws {
+        let folder = try TemporaryFolder()
+        try await withHTTPTestServer { origin in
+            origin.route("/*") { _ in .ok("done") }
+            origin.route("/slow") { _ in .ok(.chunks(["sl", .pause(.milliseconds(300)), "ow"])) }
+            let urls = (1...5).map { "-T \($0) -o out\($0) \"$1/\($0)\"" }.joined(separator: " ")
+            let script = """
+                \(begin); "$0" -sS -Z \(urls) -o slow "$1/slow" \(closing) & load=$!
+                for count in {1..6000}; do [ -e slow ] && break; sleep 0.01; done
+                [ -e slow ] || echo held; \(end); wait $load
+                """
+            let base = String(origin.url("/").absoluteString.dropLast())
+            let result = try await Running.command("/bin/bash", ["-c", script, Running.urlloadPath, base], in: folder)
+            #expect(result.code == 0 && result.text.isEmpty, "\(result.text) \(result.errors)")
+            #expect(origin.requests.filter { $0.method == .put }.count == 5)
+            #expect(origin.requests.allSatisfy { $0.method != .put || $0.body == Array("piped".utf8) })
         }
     }
 

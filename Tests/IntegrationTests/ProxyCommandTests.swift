@@ -45,6 +45,30 @@ struct ProxyCommandTests {
         }
     }
 
+    @Test("In httpie's grammar each scheme has a proxy of its own") func byScheme() async throws {
+        try await withHTTPTestServer(answering: "here") { origin in
+            try await withTestProxy { proxy in
+                func run(_ words: [String], _ target: String) async throws -> Running.Result {
+                    try await Running.urlload(["http", "--ignore-stdin"] + words + [target])
+                }
+                let (own, closed) = ("http://127.0.0.1:\(proxy.port)", "http://127.0.0.1:1")
+                let direct = try await run(["--proxy", "https:\(own)"], origin.url().absoluteString)
+                #expect(direct.text == "here" && proxy.requests.isEmpty, "\(direct.errors)")
+                let target = "http://origin.test:\(origin.port)/"
+                for words in [
+                    ["--proxy", "http:\(own)", "--proxy", "https:\(closed)"], ["--proxy", "all:\(own)"],
+                    ["--proxy", "all:\(closed)", "--proxy", "http:\(own)"],
+                ] {
+                    let result = try await run(words, target)
+                    #expect(result.text == "here", "\(words) \(result.errors)")
+                }
+                #expect(proxy.requests.count == 3)
+                let wrong = try await run(["--proxy", "gopher:\(own)"], target)
+                #expect(wrong.code == 1 && wrong.errors.contains("not gopher:"), "\(wrong.errors)")
+            }
+        }
+    }
+
     @Test("The trace shows the requests to the proxy without passwords")
     func theTraceShowsTheRequestsToTheProxyWithoutPasswords() async throws {
         try await withTestProxy(.init(.http, user: "u", password: "S3CRET", fault: .refuse(503))) { proxy in

@@ -44,6 +44,15 @@ struct TerminalTests {
         }
     }
 
+    @Test func `ws and tls ask for a missing password, too`() async throws {
+        try await withDoor { target in
+            let (socket, _, _) = try await type("p\\xc3\\xa4ss\\n", "ws", "-u", "ada", target)
+            #expect(socket.contains("Password of ada: "), "\(socket)")
+            let (chain, _, _) = try await type("secret\\n", "tls", "-U", "ada", "-x", target, "127.0.0.1:1")
+            #expect(chain.contains("Password of ada at the proxy: "), "\(chain)")
+        }
+    }
+
     @Test func `An interrupt restores the terminal`() async throws {
         try await withDoor { target in
             let (shown, state, code) = try await type("p\\x03", "-s", "-u", "ada", target)

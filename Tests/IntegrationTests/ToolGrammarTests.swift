@@ -90,6 +90,23 @@ struct ToolGrammarTests {
         }
     }
 
+    @Test func `Standard input is sent byte for byte, and the file of an item must be text`() async throws {
+        let folder = try TemporaryFolder()
+        try await withHTTPTestServer(answering: "got it") { origin in
+            let script = "printf '\\377\\330\\201x' | \"$0\" http POST \"$1\""
+            let sent = try await Running.command(
+                "/bin/bash", ["-c", script, Running.urlloadPath, origin.url().absoluteString])
+            #expect(sent.code == 0 && origin.requests.last?.body == [0xFF, 0xD8, 0x81, 0x78], "\(sent.errors)")
+            _ = try folder.write("photo", Data([0xFF, 0xD8]))
+            for item in ["a=@photo", "a:=@photo", "A:@photo", "a==@photo"] {
+                let refused = try await Running.urlload(
+                    ["http", "--ignore-stdin", origin.url().absoluteString, item], in: folder)
+                #expect(refused.code == 1 && refused.errors.contains("not text in UTF-8"), "\(item) \(refused.errors)")
+            }
+            #expect(origin.requests.count == 1)
+        }
+    }
+
     // MARK: Files of killed runs
 
     /// A file of which the first half arrives at once, and the rest after the server's end.
@@ -216,6 +233,38 @@ struct ToolGrammarTests {
             #expect(
                 try await Running.urlload(["-C", "5", "-OJ", origin.url("/quick").absoluteString], in: folder).code == 2
             )
+        }
+    }
+
+    @Test(arguments: [["-OJ"], ["-C", "-", "-OJ"], ["wget", "--content-disposition"]])
+    func `Responses that name the same file at the same time get a file each`(_ words: [String]) async throws {
+        let folder = try TemporaryFolder()
+        try await withHTTPTestServer { origin in
+            // The heads of all three have come before the first body is complete.
+            origin.route("/*") { request in
+                .ok(
+                    .chunks(["body of ", .pause(.milliseconds(500)), .bytes(Array(request.path.utf8))]),
+                    headers: ["Content-Disposition": "attachment; filename=export.csv"])
+            }
+            let paths = ["/1", "/2", "/3"]
+            let result = try await Running.urlload(words + paths.map { origin.url($0).absoluteString }, in: folder)
+            #expect(result.code == 0, "\(result.errors)")
+            let names = ["export.csv", "export.csv.1", "export.csv.2"]
+            #expect(folder.names == names, "\(folder.names) \(result.errors)")
+            let bodies = names.map { String(decoding: (try? folder.bytes($0)) ?? [], as: UTF8.self) }
+            #expect(Set(bodies) == Set(paths.map { "body of \($0)" }), "\(bodies)")
+        }
+    }
+
+    @Test func `wget -O names the file alone, and -P the folder of other files`() async throws {
+        try await withHTTPTestServer { origin in
+            origin.route("/page") { _ in .ok("here") }
+            let folder = try TemporaryFolder()
+            let url = origin.url("/page").absoluteString
+            #expect(try await Running.urlload(["wget", "-P", "d", "-O", "f", url], in: folder).code == 0)
+            #expect(folder.names == ["f"])
+            #expect(try await Running.urlload(["wget", "-P", "d", url], in: folder).code == 0)
+            #expect(try folder.bytes("d/page") == Array("here".utf8))
         }
     }
 

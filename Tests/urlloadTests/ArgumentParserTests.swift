@@ -106,6 +106,10 @@ struct ArgumentParserTests {
             (["-H", "a: b\r\nc: d", "u"], "the value of a contains a line break"),
             (["-I", "-d", "x", "u"], "-I asks for a head and -d sends a body: not both; -G sends the data in the URL"),
             (["-d", "@-", "-d", "@-", "u"], "standard input can be sent once"),
+            (
+                ["-d", "@-", "--input-file", "-"],
+                "standard input is either the list of URLs or what is sent"
+            ),
         ])
     func mistakesAreNamed(_ words: [String], _ message: String) {
         #expect(throws: UsageError(message)) { try ArgumentParser.parse(words) }

@@ -95,6 +95,21 @@ struct AtomicFileTests {
         #expect(stat("/dev/null", &status) == 0 && status.st_mode & S_IFMT == S_IFCHR)
     }
 
+    @Test("A file that must replace none gets a number, or is dropped, if its name was taken meanwhile")
+    func aTakenNameIsLeftAlone() throws {
+        let folder = try Folder()
+        let files = try ["one", "two", "three"].map { text in
+            let file = try AtomicFile(path: folder.path + "/a", collision: text == "three" ? .skip : .number)
+            try write(text, to: file)
+            return file
+        }
+        for file in files { try file.commit() }
+        #expect(folder.names == ["a", "a.1"])
+        #expect(try folder.text("a") == "one" && folder.text("a.1") == "two")
+        #expect(files.map(\.name) == ["/a", "/a.1", "/a"].map { folder.path + $0 })
+        #expect(files.map(\.isDropped) == [false, false, true])
+    }
+
     @Test("An error names the file") func failuresNameTheFile() throws {
         let folder = try Folder()
         #expect { _ = try AtomicFile(path: folder.path + "/no/such") } throws: {

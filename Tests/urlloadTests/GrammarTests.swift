@@ -84,7 +84,9 @@ struct GrammarTests {
             #expect(throws: UsageError.self) { try OptionValue.interval(odd) }
         }
         #expect(try OptionValue.interval("2/s") == .milliseconds(500) && OptionValue.interval("30/m") == .seconds(2))
-        #expect(throws: UsageError.self) { try OptionValue.speed("fast", "-") }
+        for wrong in ["fast", "10000000000g", "8589934592g", "1e19", "inf"] {
+            #expect(throws: UsageError.self) { try OptionValue.speed(wrong, "-") }
+        }
     }
 
     @Test("No supported option is also listed as unsupported")

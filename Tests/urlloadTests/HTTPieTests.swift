@@ -77,6 +77,11 @@ struct HTTPieTests {
         for wrong in ["{", "{a:1}", "[1,]", "nul", "\"x", "1 2", ""] {
             #expect(JSONPrinter.make(Array(wrong.utf8), plain) == nil, "\(wrong)")
         }
+        // An element of two bytes becomes a line of two thousand.
+        let (opening, closing) = (String(repeating: "[", count: 511), String(repeating: "]", count: 511))
+        let deep = opening + String(repeating: "1,", count: 40_000) + "1" + closing
+        #expect(JSONPrinter.make(Array(deep.utf8), plain) == nil)
+        #expect(JSONPrinter.make(Array((opening + closing).utf8), plain) != nil)
         let colored = JSONPrinter.make(Array(#"{"a":true}"#.utf8), Pretty(hasColors: true, isFormatted: false))
         #expect(colored == "{\u{1B}[34m\"a\"\u{1B}[0m:\u{1B}[35mtrue\u{1B}[0m}\n")
     }
@@ -97,5 +102,8 @@ struct HTTPieTests {
 
                 """)
         #expect(MarkupPrinter.make(Array("<a><b></a>".utf8), plain, indents: true) == nil)
+        let levels = String(repeating: "<a>", count: 512) + String(repeating: "</a>", count: 512)
+        #expect(MarkupPrinter.make(Array(levels.utf8), plain, indents: true) != nil)
+        #expect(MarkupPrinter.make(Array("<a>\(levels)</a>".utf8), plain, indents: true) == nil)
     }
 }

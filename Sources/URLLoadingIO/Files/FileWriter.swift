@@ -405,3 +405,11 @@ extension IOFailure {
         if case .system(EXDEV) = code { true } else { false }
     }
 }
+
+extension FileWriter {
+    /// Renames a file to a path at which there is nothing.
+    /// - Returns: 0, or a negative error number: `-EEXIST` if there is a file.
+    package static func rename(_ current: String, toUnused path: String) -> Int32 {
+        csys_file_rename_unless_exists(current, path)
+    }
+}

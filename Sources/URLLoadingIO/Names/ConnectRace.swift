@@ -104,6 +104,8 @@ package struct ConnectRace: Sendable {
                         let winner = attempts.remove(at: index)
                         winner.slot.unrelay()
                         for loser in attempts { loser.close() }
+                        // Their slots may belong to other sockets from now on, whose relays are not this race's.
+                        attempts = []
                         return winner
                     }
                     index += 1

@@ -19,6 +19,8 @@ struct FormField: Sendable, Hashable {
     /// The media type; `nil` for the default.
     var type: String?
     var fileName: String?
+    /// The content of a pipe, which was read before the first load; see ``PipedData``.
+    var bytes: [UInt8]?
 
     /// True if the field reads standard input.
     var readsStandardInput: Bool { content == .file("-") || content == .textOf("-") }

@@ -32,8 +32,20 @@ struct Job: Sendable {
                 jobs.append(Job(options: own, url: match.url, number: jobs.count))
             }
         }
+        try checkUploads(jobs)
         name(&jobs)
         return jobs
+    }
+
+    /// Throws if several loads are to send the same pipe, of which all but one would send nothing.
+    private static func checkUploads(_ jobs: [Job]) throws(OutputError) {
+        guard jobs.count > 1 else { return }
+        var paths: Set<String> = []
+        for path in jobs.compactMap(\.options.request.upload) where !paths.insert(path).inserted {
+            guard InputFile.isPipe(path) else { continue }
+            let name = path == "-" ? "standard input" : path
+            throw OutputError(.usage, "\(name) can be sent once, and -T is for several URLs here")
+        }
     }
 
     private static func matches(_ text: String, _ options: Options) throws(OutputError) -> [URLPattern.Match] {

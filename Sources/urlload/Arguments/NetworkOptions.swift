@@ -13,6 +13,8 @@ struct NetworkOptions: Sendable {
     /// The only address family to connect to; `nil` for both.
     var family: Family?
     var proxy: Proxy?
+    /// httpie's proxies by scheme, in place of the environment's: `http_proxy` and the like.
+    var schemeProxies: [String: String] = [:]
     /// A SOCKS proxy in front of ``proxy``.
     var preproxy: Proxy?
     /// `--proxy ""`: no proxy, also if the environment names one.
@@ -27,6 +29,7 @@ struct NetworkOptions: Sendable {
     /// Returns the proxy policy; `nil` for the session's default.
     func policy() throws(UsageError) -> ProxyPolicy? {
         if forbidsProxies { return ProxyPolicy.none }
+        if !schemeProxies.isEmpty { return .environment(replacing: schemeProxies, except: bypass) }
         guard let proxy else {
             guard proxyUser != nil || preproxy != nil else { return bypass.map { .environment(except: $0) } }
             // Checked here, so that an error in the command line is reported before the load begins.

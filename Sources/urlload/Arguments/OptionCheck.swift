@@ -11,8 +11,9 @@ enum OptionCheck {
             options.request.payloads.count(where: \.readsStandardInput)
             + options.request.formFields.count(where: \.readsStandardInput)
             + options.uploads.count { $0 == "-" }
-        if readers > 1 || readers > 0 && options.urls.count > 1 && options.uploads.isEmpty {
-            throw UsageError("standard input can be sent once")
+        if readers > 1 { throw UsageError("standard input can be sent once") }
+        if readers > 0, options.saving.inputLists.contains("-") {
+            throw UsageError("standard input is either the list of URLs or what is sent")
         }
         try checkBodies(options)
         try checkRemovedFields(options)

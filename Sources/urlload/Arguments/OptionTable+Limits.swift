@@ -98,9 +98,9 @@ extension OptionValue {
     ) throws(UsageError) -> Int64? {
         let units: [Character: Double] = ["b": 1, "k": 1024, "m": 1_048_576, "g": 1_073_741_824]
         let factor = text.last.flatMap { Character($0.lowercased()) }.flatMap { units[$0] }
-        guard let number = Double(factor == nil ? text : String(text.dropLast())), number >= 0, number < 1e15 else {
-            throw UsageError("\(option) takes \(unit), such as 500, 100k or 2M, not \(text)")
-        }
+        guard let number = Double(factor == nil ? text : String(text.dropLast())), number >= 0,
+            number * (factor ?? 1) < 9e18
+        else { throw UsageError("\(option) takes \(unit), such as 500, 100k or 2M, not \(text)") }
         let speed = Int64(number * (factor ?? 1))
         return speed == 0 ? nil : speed
     }

@@ -19,6 +19,7 @@ struct Options: Sendable {
     struct Payload: Sendable, Hashable {
         enum Content: Sendable, Hashable {
             case text(String)
+            case bytes([UInt8])
             /// The bytes of a file. A path; `-` is standard input.
             case file(String)
             /// The bytes of a file without line breaks and NUL bytes: `-d @FILE`.
@@ -34,12 +35,15 @@ struct Options: Sendable {
         static func file(_ path: String) -> Self { Self(content: .file(path)) }
         static func lines(_ path: String) -> Self { Self(content: .lines(path)) }
 
-        var readsStandardInput: Bool {
+        /// The path of the file that the bytes come from; `-` is standard input.
+        var path: String? {
             switch content {
-            case .text: false
-            case .file(let path), .lines(let path), .encoded(let path, _): path == "-"
+            case .text, .bytes: nil
+            case .file(let path), .lines(let path), .encoded(let path, _): path
             }
         }
+
+        var readsStandardInput: Bool { path == "-" }
     }
 
     /// The treatment of a partial file.

@@ -23,7 +23,14 @@ enum LoadCommand {
         var ending = Ending.done
         for var options in groups {
             if let mistake = askForPasswords(&options) { return Ending(Console.usage(mistake)) }
-            let own = await load(options)
+            let own: Ending
+            do throws(OutputError) {
+                try PipedData.read(&options)
+                own = await load(options)
+            } catch {
+                Screen(options).error(error.words)
+                own = Ending(error.code)
+            }
             ending = ending.followed(by: own, in: options.shared.grammar)
             if Signals.exitCode != nil || own.code == .brokenPipe || options.shared.failsEarly && own != .done { break }
         }

@@ -12,12 +12,26 @@ import URLLoadingIO
 
 /// Used by one task only.
 final class AtomicFile {
-    private let path: String
+    /// The path as given; with a number if another file had it at the end (``SavingOptions/Collision/number``).
+    private(set) var name: String
+    /// True after a commit that has found another file under the name and dropped this one.
+    private(set) var isDropped = false
+    private let collision: SavingOptions.Collision
+    private var path: String
     private let temporary: String?
     private let descriptor: FileDescriptor
     private var isOpen = true
 
-    init(path: String) throws(OutputError) {
+    /// - Parameter collision: what becomes of this file if there is one under its name when it is complete.
+    init(path: String, collision: SavingOptions.Collision = .replace) throws(OutputError) {
+        (name, self.collision) = (path, collision)
+        if let standard = FileDescriptor.standard(path) {
+            (temporary, self.path) = (nil, path)
+            let number = dup(standard.number)
+            guard number >= 0 else { throw .system(errno, path) }
+            descriptor = FileDescriptor(number: number, name: path)
+            return
+        }
         var status = stat()
         let exists = stat(path, &status) == 0
         if exists, status.st_mode & S_IFMT != S_IFREG {
@@ -27,17 +41,17 @@ final class AtomicFile {
             descriptor = try Self.open(path, path, O_WRONLY)
             return
         }
-        let target = exists ? Self.resolved(path) : path
-        let name = Self.temporaryName(target)
+        let target = exists && collision == .replace ? Self.resolved(path) : path
+        let new = Self.temporaryName(target)
         Leftovers.sweepSometimes(Self.folder(of: target), prefix: Self.prefix)
-        descriptor = try Self.open(name, path, O_WRONLY | O_CREAT | O_EXCL)
+        descriptor = try Self.open(new, path, O_WRONLY | O_CREAT | O_EXCL)
         // Fails only on file systems without modes, where it does not matter.
         if exists { fchmod(descriptor.number, status.st_mode & 0o777) }
         // A later run removes the file if this one is killed.
         _ = Leftovers.mark(descriptor.number)
         self.path = target
-        temporary = name
-        UnfinishedFiles.add(name)
+        temporary = new
+        UnfinishedFiles.add(new)
     }
 
     deinit { discard() }
@@ -49,12 +63,31 @@ final class AtomicFile {
     /// Renames the file to its final name.
     func commit() throws(OutputError) {
         isOpen = false
-        Leftovers.unmark(descriptor.number)
+        if temporary != nil { Leftovers.unmark(descriptor.number) }
         // Some file systems report a failed write only in `close`.
         guard close(descriptor.number) == 0 else { throw failed() }
         guard let temporary else { return }
+        guard collision == .replace else { return try placeUnlessTaken(temporary) }
         guard rename(temporary, path) == 0 else { throw failed() }
         UnfinishedFiles.remove(temporary)
+    }
+
+    /// Another load, or another program, may have taken the name since this file was begun.
+    private func placeUnlessTaken(_ temporary: String) throws(OutputError) {
+        while true {
+            let outcome = FileWriter.rename(temporary, toUnused: path)
+            if outcome == 0 { return UnfinishedFiles.remove(temporary) }
+            guard outcome == -EEXIST else {
+                UnfinishedFiles.delete(temporary)
+                throw .system(-outcome, path)
+            }
+            guard collision == .number else {
+                isDropped = true
+                return UnfinishedFiles.delete(temporary)
+            }
+            name = FileName.free(name)
+            path = name
+        }
     }
 
     /// Ends the file early and keeps its content under another name.

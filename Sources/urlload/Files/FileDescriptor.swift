@@ -13,6 +13,16 @@ struct FileDescriptor: Sendable {
     static let standardOutput = FileDescriptor(number: STDOUT_FILENO, name: "standard output")
     static let standardError = FileDescriptor(number: STDERR_FILENO, name: "standard error")
 
+    /// Returns standard output or standard error for a path that names it. Opened by that path, a file to which it is
+    /// redirected would be cut or replaced, and written at an offset of its own; a socket could not be opened.
+    static func standard(_ path: String) -> FileDescriptor? {
+        switch path {
+        case "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1": .standardOutput
+        case "/dev/stderr", "/dev/fd/2", "/proc/self/fd/2": .standardError
+        default: nil
+        }
+    }
+
     var isTerminal: Bool { isatty(number) == 1 }
 
     /// Columns and rows of the terminal; `nil` if it is not a terminal or does not say.

@@ -58,10 +58,11 @@ enum FileName {
     }
 
     /// Returns the path, with the first numeric suffix that makes it unused if the file exists.
-    static func free(_ path: String) -> String {
+    /// - Parameter isTaken: returns true for a path that must not be used, although there is no file.
+    static func free(_ path: String, isTaken: (String) -> Bool = { _ in false }) -> String {
         var own = path
         var number = 0
-        while FileCheck.exists(own) {
+        while isTaken(own) || FileCheck.exists(own) {
             number += 1
             own = numbered(path, number)
         }

@@ -11,8 +11,10 @@ enum FileCheck {
         return lstat(path, &status) == 0
     }
 
-    /// True for a device, a pipe or a socket, such as `/dev/null`: it is written to, and never replaced or renamed.
+    /// True for a device, a pipe or a socket, such as `/dev/null`, and for standard output and standard error by their
+    /// paths: they are written to, and never replaced or renamed.
     static func isDevice(_ path: String) -> Bool {
+        guard FileDescriptor.standard(path) == nil else { return true }
         var status = stat()
         return stat(path, &status) == 0 && ![S_IFREG, S_IFDIR].contains(status.st_mode & S_IFMT)
     }

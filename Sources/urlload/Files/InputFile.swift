@@ -36,6 +36,19 @@ final class InputFile: Sendable {
         }
     }
 
+    /// True for standard input, a pipe or a device: the bytes may come once, and late.
+    static func isSpecial(_ path: String) -> Bool {
+        var status = stat()
+        return path == "-" || stat(path, &status) == 0 && status.st_mode & S_IFMT != S_IFREG
+    }
+
+    /// True for a pipe or a socket, also as standard input.
+    static func isPipe(_ path: String) -> Bool {
+        var status = stat()
+        return stat(path == "-" ? "/dev/stdin" : path, &status) == 0
+            && [S_IFIFO, S_IFSOCK].contains(status.st_mode & S_IFMT)
+    }
+
     /// Returns all bytes of a file; `-` is standard input.
     static func all(_ path: String) throws(OutputError) -> [UInt8] {
         let file = try InputFile(path)

@@ -144,7 +144,7 @@ enum HTTPieCommand {
             guard options.request.payloads.isEmpty, !options.items.ignoresInput, isatty(STDIN_FILENO) == 0,
                 let bytes = try? InputFile.all("-"), !bytes.isEmpty
             else { return }
-            options.request.payloads = [.text(String(decoding: bytes, as: UTF8.self))]
+            options.request.payloads = [Options.Payload(content: .bytes(bytes))]
             if options.items.kind == .json { setJSONTypes(&options) }
             return
         }
@@ -191,8 +191,14 @@ enum HTTPieCommand {
         item.mark == .textFile || item.mark == .jsonFile ? try text(item.value) : item.value
     }
 
+    /// Returns the text of a file. As in httpie, other bytes are an error: they cannot stand in JSON or in a field.
     private static func text(_ path: String) throws(UsageError) -> String {
-        try ConfigFile.text(path, mustExist: true) ?? ""
+        let bytes: [UInt8]
+        do throws(OutputError) { bytes = try InputFile.all(path) } catch { throw UsageError(error.words) }
+        guard let text = String(validating: bytes, as: UTF8.self) else {
+            throw UsageError("\(path): the file is not text in UTF-8; NAME@FILE sends any file, in a form")
+        }
+        return text
     }
 
     private static func setJSONTypes(_ options: inout Options) {

@@ -114,11 +114,15 @@ extension OptionTable {
         OptionRule(.security, nil, "cert", "FILE", "the client's certificate") { $0.tls.certificateFile = $1 },
         OptionRule(.security, nil, "cert-key", "FILE", "its private key") { $0.tls.keyFile = $1 },
         OptionRule(.security, nil, "cert-key-pass", "TEXT", "the passphrase of the key") { $0.tls.passphrase = $1 },
-        OptionRule(.connection, nil, "proxy", "SCHEME:PROXY", "through this proxy") {
+        OptionRule(.connection, nil, "proxy", "SCHEME:PROXY", "the proxy for URLs of http, https, ftp or all") {
             (options, text) throws(UsageError) in
-            let parts = text.split(separator: ":", maxSplits: 1)
+            let parts = text.split(separator: ":", maxSplits: 1).map(String.init)
             guard parts.count == 2 else { throw UsageError("--proxy takes SCHEME:PROXY, not \(text)") }
-            options.networks.proxy = try NetworkOptions.proxy(String(parts[1]), "--proxy")
+            guard ["http", "https", "ftp", "all"].contains(parts[0]) else {
+                throw UsageError("--proxy takes http:PROXY, https:PROXY, ftp:PROXY or all:PROXY, not \(parts[0]):")
+            }
+            _ = try NetworkOptions.proxy(parts[1], "--proxy")
+            options.networks.schemeProxies[parts[0] + "_proxy"] = parts[1]
         },
         OptionRule(.memory, nil, "session", "NAME", "keep this server's cookies under NAME; a/path/NAME is a file") {
             $0.items.session = $1

@@ -13,6 +13,8 @@ extension OptionTable {
         options.request.expandsPatterns = false
         // wget saves to files named after the URLs.
         if options.outputs.isEmpty { options.saving.namesAll = true }
+        // As in wget, -P is for files that are named after their URLs, and not for that of -O.
+        if !options.outputs.isEmpty { options.saving.folder = nil }
         // As in wget, a file in folders of its own is replaced.
         if options.saving.collision == .replace, !options.saving.comparesTime, options.outputs.isEmpty,
             options.saving.folders?.isForced != true

@@ -14,8 +14,8 @@ final class HeadFile: Sendable {
 
     /// - Parameter path: `-` is standard output.
     init(_ path: String) throws(OutputError) {
-        guard path != "-" else {
-            descriptor = .standardOutput
+        if let standard = path == "-" ? FileDescriptor.standardOutput : FileDescriptor.standard(path) {
+            descriptor = standard
             return
         }
         let number = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o666)

@@ -8,7 +8,7 @@ struct JSONPrinter {
     private var text = ""
     private var depth = 0
 
-    /// - Returns: `nil` if the bytes are not JSON (RFC 8259).
+    /// - Returns: `nil` if the bytes are not JSON (RFC 8259), or would become too large a text.
     static func make(_ bytes: [UInt8], _ pretty: Pretty) -> String? {
         var printer = JSONPrinter(rest: bytes[...], pretty: pretty)
         printer.skipBlanks()
@@ -44,7 +44,7 @@ struct JSONPrinter {
             return true
         }
         while true {
-            breakLine()
+            guard breakLine() else { return false }
             if hasNames {
                 guard string(.name) else { return false }
                 skipBlanks()
@@ -62,14 +62,16 @@ struct JSONPrinter {
             }
             guard mark == UInt8(ascii: end) else { return false }
             depth -= 1
-            breakLine()
+            guard breakLine() else { return false }
             text.unicodeScalars.append(end)
             return true
         }
     }
 
-    private mutating func breakLine() {
-        if pretty.isFormatted { text += "\n" + String(repeating: " ", count: 4 * depth) }
+    private mutating func breakLine() -> Bool {
+        guard pretty.isFormatted else { return true }
+        text += "\n" + String(repeating: " ", count: 4 * depth)
+        return text.utf8.count < Pretty.mostBytes
     }
 
     private mutating func string(_ paint: Paint) -> Bool {

@@ -22,7 +22,7 @@ enum MarkupPrinter {
         var isText: Bool { if case .text = self { true } else { false } }
     }
 
-    /// - Returns: `nil` if the bytes are not UTF-8, or not well-formed enough to be indented.
+    /// - Returns: `nil` if the bytes are not UTF-8, or not well-formed enough to be indented, or nested too deeply.
     static func make(_ bytes: [UInt8], _ pretty: Pretty, indents: Bool) -> String? {
         guard let text = String(validating: bytes, as: UTF8.self), let pieces = pieces(text) else { return nil }
         let shown: (Piece) -> String = { pretty.hasColors ? painted($0) : String($0.written) }
@@ -57,17 +57,22 @@ enum MarkupPrinter {
         return pieces
     }
 
+    /// A server chooses how deep its elements are: each level indents all lines within.
+    private static let mostLevels = 512
+
     private static func indented(_ pieces: [Piece], _ shown: (Piece) -> String) -> String? {
         let pieces = pieces.filter { !$0.isBlank }
+        guard let ends = ends(pieces) else { return nil }
         var text = ""
         var depth = 0
         var index = 0
         while index < pieces.count {
+            guard depth < mostLevels, text.utf8.count < Pretty.mostBytes else { return nil }
             let margin = String(repeating: "  ", count: max(0, depth))
             switch pieces[index] {
             case .open:
-                guard let end = closing(pieces, index) else { return nil }
-                if pieces[index..<end].contains(where: \.isText) || end == index + 1 {
+                let end = ends[index]
+                if end > index {
                     text += margin + pieces[index...end].map(shown).joined() + "\n"
                     index = end
                 } else {
@@ -84,22 +89,22 @@ enum MarkupPrinter {
         return depth == 0 ? text : nil
     }
 
-    /// Returns the index of the end of the element that begins at `start` if it contains text or nothing; otherwise
-    /// `start`.
-    private static func closing(_ pieces: [Piece], _ start: Int) -> Int? {
-        var depth = 0
-        var hasText = false
-        for index in start..<pieces.count {
+    /// Returns for each element that contains text or nothing the index of its end, and otherwise its own index.
+    /// - Returns: `nil` if an element has no end.
+    private static func ends(_ pieces: [Piece]) -> [Int]? {
+        var ends = Array(pieces.indices)
+        var open: [(start: Int, hasText: Bool)] = []
+        for index in pieces.indices {
             switch pieces[index] {
-            case .open: depth += 1
+            case .open: open.append((index, false))
             case .close:
-                depth -= 1
-                if depth == 0 { return hasText || index == start + 1 ? index : start }
-            case .text: if depth == 1 { hasText = true }
+                guard let element = open.popLast() else { continue }
+                if element.hasText || index == element.start + 1 { ends[element.start] = index }
+            case .text: if !open.isEmpty { open[open.count - 1].hasText = true }
             case .single: break
             }
         }
-        return nil
+        return open.isEmpty ? ends : nil
     }
 
     private static func painted(_ piece: Piece) -> String {

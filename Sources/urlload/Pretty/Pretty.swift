@@ -7,6 +7,9 @@ import Glibc
 struct Pretty: Sendable, Hashable {
     var hasColors: Bool
     var isFormatted: Bool
+    /// The maximum size of an indented text, in bytes. The blanks before many short lines deep in a small text would
+    /// take all memory.
+    static let mostBytes = 64 << 20
 
     init(hasColors: Bool, isFormatted: Bool) {
         self.hasColors = hasColors

@@ -19,13 +19,14 @@ enum TLSCommand {
         """
 
     static func run(_ arguments: [String]) async -> ExitCode {
-        let options: Options
+        var options: Options
         do throws(UsageError) { options = try ArgumentParser.parse(arguments) } catch { return mistake(error.words) }
         if options.wantsHelp { return Console.print(usage) }
         guard options.urls.count == 1, let target = Target(options.urls[0]) else {
             return mistake("tls takes one HOST[:PORT]")
         }
         guard !options.tls.isInsecure else { return mistake("tls verifies the certificate, which -k would skip") }
+        if let words = LoadCommand.askForPasswords(&options) { return mistake(words) }
         let screen = Screen(options)
         var configuration = Configuration(options, screen)
         if let code = await options.tls.apply(to: &configuration.tls, screen.message) { return code }

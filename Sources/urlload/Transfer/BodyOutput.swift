@@ -8,7 +8,7 @@ import URLLoading
 
 enum BodyOutput {
     case standardOutput
-    case file(AtomicFile, name: String)
+    case file(AtomicFile)
     /// Behind the bodies of other loads.
     case appended(AppendedFile, name: String)
     /// Standard output, written when the body is complete.
@@ -27,11 +27,12 @@ enum BodyOutput {
             self = body.map { .pretty($0) } ?? .standardOutput
         case .file(let path) where options.output.joined?.hasBegun == true:
             self = .appended(try AppendedFile(path: path), name: path)
-        case .file(let path): self = .file(try AtomicFile(path: path), name: path)
+        case .file(let path): self = .file(try AtomicFile(path: path))
         case .namedAfterURL:
             let name = Self.name(options, url, response)
             if options.saving.makesFolders { try Folder.make(for: name) }
-            self = .file(try AtomicFile(path: name), name: name)
+            // A name that is free now may be taken when the body is complete: by another load of the same name, too.
+            self = .file(try AtomicFile(path: name, collision: options.saving.collision == .skip ? .skip : .number))
         case .nothing: self = .none
         }
     }
@@ -52,17 +53,22 @@ enum BodyOutput {
         return (saving.folder.map { $0.hasSuffix("/") ? $0 : $0 + "/" } ?? "") + own
     }
 
+    /// The path of the file; after ``commit()`` the one that it got.
     var fileName: String? {
         switch self {
-        case .file(_, let name), .appended(_, let name): name
+        case .file(let file): file.name
+        case .appended(_, let name): name
         case .standardOutput, .pretty, .none: nil
         }
     }
 
+    /// True after a commit that has left another file in place.
+    var isDropped: Bool { if case .file(let file) = self { file.isDropped } else { false } }
+
     func write(_ bytes: UnsafeRawBufferPointer) throws(OutputError) {
         switch self {
         case .standardOutput: try FileDescriptor.standardOutput.write(bytes)
-        case .file(let file, _): try file.write(bytes)
+        case .file(let file): try file.write(bytes)
         case .appended(let file, _): try file.write(bytes)
         case .pretty(let body): try body.write(bytes)
         case .none: break
@@ -96,7 +102,7 @@ enum BodyOutput {
 
     func commit() throws(OutputError) {
         switch self {
-        case .file(let file, _): try file.commit()
+        case .file(let file): try file.commit()
         case .pretty(let body): try body.commit()
         case .standardOutput, .appended, .none: break
         }
@@ -105,9 +111,9 @@ enum BodyOutput {
     /// Called when the load ended early: keeps the partial file as `FILE.part`.
     func leave(_ count: Int64, _ total: Int64?) -> Report.Kept? {
         if case .pretty(let body) = self { try? body.commit() }
-        guard case .file(let file, let name) = self, count > 0, file.leave(as: PartialFile.partName(name)) else {
+        guard case .file(let file) = self, count > 0, file.leave(as: PartialFile.partName(file.name)) else {
             return nil
         }
-        return Report.Kept(file: name, bytes: count, total: total, isChecked: false, isResumable: false)
+        return Report.Kept(file: file.name, bytes: count, total: total, isChecked: false, isResumable: false)
     }
 }

@@ -16,6 +16,7 @@ struct Continuation: Sendable {
 
     /// Returns `nil` for a pipe or a device.
     init?(_ path: String) {
+        guard FileDescriptor.standard(path) == nil else { return nil }
         var status = stat()
         var path = path
         shown = path

@@ -22,6 +22,7 @@ struct PartialFile: Sendable {
     /// - Parameter offset: the offset to resume at; `nil` for the end of the file.
     /// - Returns: `nil` without a partial file.
     init?(_ path: String, offset: Int64? = nil) {
+        guard FileDescriptor.standard(path) == nil else { return nil }
         self.path = path
         var status = stat()
         let part = Self.partName(path)

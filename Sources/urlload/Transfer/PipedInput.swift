@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A pipe or a device as a request body: of unknown length, and readable only once. It is read on a thread of its own,
-// because other loads continue meanwhile.
+// A pipe or a device as a request body: of unknown length, and readable only once. It is opened and read on a thread of
+// its own, because other loads continue meanwhile: opening a named pipe waits for its writer.
 
 import FoundationEssentials
 import Synchronization
@@ -9,17 +9,19 @@ import URLLoading
 import URLLoadingIO
 
 final class PipedInput: AsyncSequence, Sendable {
-    private let file: InputFile
-    private let name: String
+    private let path: String
+    private let file = Lock<InputFile?>(nil)
     private let isBegun = Atomic<Bool>(false)
 
-    private init(_ path: String) throws(OutputError) {
-        file = try InputFile(path)
-        name = path == "-" ? "standard input" : path
-    }
+    /// A silent pipe holds its thread for as long as it is silent, so these are not the few threads of files.
+    private static let threads = BlockingThreads(limit: 256)
 
-    static func body(_ path: String) throws(OutputError) -> RequestBody {
-        let input = try PipedInput(path)
+    private init(_ path: String) { self.path = path }
+
+    private var name: String { path == "-" ? "standard input" : path }
+
+    static func body(_ path: String) -> RequestBody {
+        let input = PipedInput(path)
         var body = RequestBody.stream { input }
         body.contentType = "application/octet-stream"
         return body
@@ -48,13 +50,19 @@ final class PipedInput: AsyncSequence, Sendable {
 
     private func read() async throws -> Data? {
         let token = StopToken()
-        let file = file
         let piece = await withTaskCancellationHandler {
-            await BlockingThreads.files.call(token) { Result { () throws(OutputError) in try file.next() } }
+            await Self.threads.call(token) { Result { () throws(OutputError) in try self.blockingRead() } }
         } onCancel: {
             token.stop(.cancelled)
         }
         guard let piece else { throw CancellationError() }
         return try piece.get().map { Data($0) }
+    }
+
+    private func blockingRead() throws(OutputError) -> [UInt8]? {
+        if let file = self.file.withLock({ $0 }) { return try file.next() }
+        let opened = try InputFile(path)
+        self.file.withLock { $0 = opened }
+        return try opened.next()
     }
 }

@@ -184,16 +184,20 @@ extension Transfer {
     /// rest requested, otherwise the body is saved, so that a later run can resume it.
     func resumeByName(_ request: Request, _ url: URL, _ watch: Watch, _ attempt: Attempt) async throws {
         let chosen = Lock<NamedPart?>(nil)
+        defer { chosen.withLock { $0 }?.release() }
         var decisions = decisions(watch, request)
         decisions.response = Decision { response in
             attempt.response = response
             do { try checkStatus(response, attempt) } catch { return .cancel }
             let wanted = BodyOutput.wantedName(options, url, response)
+            // A response that comes after a retry chooses anew.
+            chosen.withLock { $0 }?.release()
             let part = NamedPart.choose(wanted, url, options.output.resuming, length: response.expectedLength)
             chosen.withLock { $0 = part }
             guard case .nothing(let path) = part, let continuation = Continuation(path) else { return .cancel }
             if options.saving.makesFolders { try Folder.make(for: path) }
             var download = continuation.options
+            download.overwrites = false
             download.maximumSize = options.limits.bodySize
             download.parallelRanges = options.connections.parallelRanges
             return .becomeDownload(download)
@@ -234,7 +238,19 @@ enum NamedPart: Sendable, Hashable {
     /// No part: the path to save to, which is free.
     case nothing(String)
 
+    /// The paths that loads of this process save to, most of which are not there yet.
+    private static let taken = Lock<Set<String>>([])
+
+    /// Lets other loads choose the path.
+    func release() {
+        switch self {
+        case .part(let path), .nothing(let path): _ = Self.taken.withLock { $0.remove(path) }
+        case .whole: break
+        }
+    }
+
     /// A file that is there under the name itself is left alone: a server must not choose which file is written to.
+    /// The path is the caller's until ``release()``: responses that name the same file get a path each.
     /// - Parameters:
     ///   - wanted: the path that the response gives.
     ///   - length: the length of its body in bytes.
@@ -245,7 +261,11 @@ enum NamedPart: Sendable, Hashable {
         {
             return .whole(wanted)
         }
-        let free = FileName.free(wanted)
+        let free = taken.withLock { taken in
+            let free = FileName.free(wanted) { taken.contains($0) }
+            taken.insert(free)
+            return free
+        }
         if Continuation(free)?.hasToken(for: url) == true { return .part(free) }
         return resuming == .always && FileCheck.exists(PartialFile.partName(free)) ? .part(free) : .nothing(free)
     }

@@ -175,6 +175,11 @@ struct Transfer: Sendable {
             }
             throw error
         }
+        if output.isDropped, let name = output.fileName {
+            attempt.isUnchanged = true
+            screen.message("\(name) exists by now: this body is not saved")
+            throw RefusedStatus()
+        }
         attempt.file = output.fileName
         if options.output.failsWithBody, let status = response.http?.status, isFailure(status) {
             attempt.failure = Report.Failure(status)

@@ -50,12 +50,23 @@ final class Screen: Sendable {
                 board: showsProgress ? ProgressBoard(areNamed: areNamed) : nil))
     }
 
+    /// The files of `--stderr` and `--trace-ascii` by their paths. They belong to all groups of the command line, so a
+    /// later group writes behind the first one.
+    private static let files = Lock<[String: FileDescriptor]>([:])
+
     /// Returns `nil` without a path, or if the file cannot be written.
     private static func open(_ path: String?) -> FileDescriptor? {
         guard let path else { return nil }
         if path == "-" { return .standardOutput }
-        let number = Glibc.open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o666)
-        return number < 0 ? nil : FileDescriptor(number: number, name: path)
+        if let standard = FileDescriptor.standard(path) { return standard }
+        return files.withLock { files in
+            if let file = files[path] { return file }
+            let number = Glibc.open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o666)
+            guard number >= 0 else { return nil }
+            let file = FileDescriptor(number: number, name: path)
+            files[path] = file
+            return file
+        }
     }
 
     private static var now: Double { Double(Poller.now()) / 1e9 }

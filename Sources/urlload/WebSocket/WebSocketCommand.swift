@@ -28,7 +28,7 @@ enum WebSocketCommand {
 
     static func run(_ arguments: [String]) async -> ExitCode {
         var own = WebSocketArguments()
-        let options: Options
+        var options: Options
         do throws(UsageError) {
             options = try ArgumentParser.parse(try own.take(arguments))
         } catch { return mistake(error.words) }
@@ -36,6 +36,7 @@ enum WebSocketCommand {
         guard options.urls.count == 1, let url = WebSocketArguments.url(options.urls[0]) else {
             return mistake("ws takes one URL")
         }
+        if let words = LoadCommand.askForPasswords(&options) { return mistake(words) }
         let screen = Screen(options)
         if options.tls.isInsecure {
             screen.message(Help.insecureWarning)

@@ -45,8 +45,8 @@ public final class StatisticsSocket: Sendable, CustomStringConvertible {
     public func close() {
         guard !hasClosed.exchange(true, ordering: .acquiringAndReleasing) else { return }
         if let place, FilePlace(itself: path) == place { PrivateFolder.remove(path) }
+        // Ends the wait of `serve`, which closes the listener: its slot may be given back only when no task parks on it.
         token.stop(.cancelled)
-        listener.close()
     }
 
     var isClosed: Bool { hasClosed.load(ordering: .acquiring) }
@@ -87,6 +87,7 @@ public final class StatisticsSocket: Sendable, CustomStringConvertible {
                     try? await clock.sleep(until: clock.now() + Self.interval, token)
                 }
             }
+            listener.close()
         }
     }
 

@@ -52,6 +52,11 @@ struct ProxyEnvironment: Sendable {
 
     static var current: ProxyEnvironment { ProxyEnvironment(Environment.value) }
 
+    /// The environment with other values of some variables.
+    static func replacing(_ variables: [String: String]) -> ProxyEnvironment {
+        ProxyEnvironment { variables[$0] ?? Environment.value($0) }
+    }
+
     /// Returns the environment with other exceptions; unchanged for `nil`.
     func except(_ bypass: ProxyBypass?) -> ProxyEnvironment {
         var environment = self

@@ -49,6 +49,14 @@ public struct ProxyPolicy: Sendable {
         ProxyPolicy(choice: .given(ProxyEnvironment.current.except(bypass).mapped(change)))
     }
 
+    /// Uses the environment's proxies as they are now, with other values of some variables.
+    /// - Parameter variables: `http_proxy`, `https_proxy`, `ftp_proxy` and `all_proxy`.
+    package static func environment(
+        replacing variables: [String: String], except bypass: ProxyBypass?
+    ) -> ProxyPolicy {
+        ProxyPolicy(choice: .given(ProxyEnvironment.replacing(variables).except(bypass)))
+    }
+
     /// Uses the environment's proxies or, if it names none, the desktop's settings, PAC scripts included.
     ///
     /// libproxy, which is looked up at run time, provides the desktop's settings; if it is not installed, there are
