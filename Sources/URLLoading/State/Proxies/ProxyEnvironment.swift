@@ -33,7 +33,7 @@ extension ProxyBypass {
 }
 
 struct ProxyEnvironment: Sendable {
-    private var schemes: ProxySchemes
+    private(set) var schemes: ProxySchemes
     private(set) var bypass: ProxyBypass
 
     /// - Parameter value: returns the value of a variable; `nil` if it is not set.
