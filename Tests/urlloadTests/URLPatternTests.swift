@@ -26,6 +26,15 @@ struct URLPatternTests {
         #expect(throws: URLPattern.Mistake.self) { try URLPattern.matches(text) }
     }
 
+    @Test(
+        "Mistakes do not tell passwords",
+        arguments: ["https://ada:p[hush@h/", "https://ada:hush@h/[", "https://ada:hu}sh@h/", "https://ada:p[hush]@h/"])
+    func secrets(_ text: String) throws {
+        let mistake = try #require(throws: URLPattern.Mistake.self) { try URLPattern.matches(text) }
+        #expect(mistake.words.contains(": ") && mistake.words.contains("-g"), "\(mistake.words)")
+        #expect(!mistake.words.contains("hu"), "\(mistake.words)")
+    }
+
     @Test("Output names contain the values of the patterns")
     func names() throws {
         let match = try URLPattern.matches("{x,y}[01-02]")[3]
