@@ -52,5 +52,10 @@ struct URLPatternTests {
         #expect(try destinations("-o", "#1.txt", "http://h/{p,q}") == [.file("p.txt"), .file("q.txt")])
         #expect(try destinations("--output-dir", "d", "-O", "http://h/x") == [.file("d/x")])
         #expect(try destinations("-O", "-g", "http://h/x", "http://h/d/x") == [.file("x"), .file("x.1")])
+        let same = ["--no-clobber", "-o", "no such", "http://h/x", "-o", "no such", "http://h/y"]
+        #expect(
+            try Job.all(try ArgumentParser.parse(same)).map(\.options.output.destination) == [
+                .file("no such"), .file("no such.1"),
+            ])
     }
 }
