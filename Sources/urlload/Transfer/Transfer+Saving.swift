@@ -262,7 +262,8 @@ enum NamedPart: Sendable, Hashable {
             return .whole(wanted)
         }
         let free = taken.withLock { taken in
-            let free = FileName.free(wanted) { taken.contains($0) }
+            let others = taken
+            let free = FileName.free(wanted) { others.contains($0) }
             taken.insert(free)
             return free
         }

@@ -55,7 +55,7 @@ public struct ProxyPolicy: Sendable {
     package static func environment(
         replacing variables: [String: String], except bypass: ProxyBypass?
     ) -> ProxyPolicy {
-        let environment = ProxyEnvironment.replacing(variables).except(bypass)
+        let environment = ProxyEnvironment.withVariables(variables).except(bypass)
         return ProxyPolicy(choice: .schemes(environment.schemes, environment.bypass))
     }
 
