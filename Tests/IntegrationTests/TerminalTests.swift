@@ -48,7 +48,7 @@ struct TerminalTests {
         try await withDoor { target in
             let (socket, _, _) = try await type("p\\xc3\\xa4ss\\n", "ws", "-u", "ada", target)
             #expect(socket.contains("Password of ada: "), "\(socket)")
-            let (chain, _, _) = try await type("secret\\n", "tls", "-U", "ada", "-x", target, "127.0.0.1:1")
+            let (chain, _, _) = try await type("secret\\n", "tls", "-U", "ada", "-x", "127.0.0.1:1", "127.0.0.2:1")
             #expect(chain.contains("Password of ada at the proxy: "), "\(chain)")
         }
     }

@@ -268,6 +268,20 @@ struct ToolGrammarTests {
         }
     }
 
+    @Test(arguments: [["wget", "-c", "--content-disposition"], ["-R", "-C", "-", "-OJ"]])
+    func `A file that the server names and that is complete keeps its time`(_ words: [String]) async throws {
+        var headers = Self.named
+        headers[.lastModified] = "Sun, 06 Nov 1994 08:49:37 GMT"
+        try await with(headers) { origin, folder in
+            let place = try folder.write("given.txt", Data(Self.content))
+            let result = try await Running.urlload(words + [origin.url("/quick").absoluteString], in: folder)
+            #expect(result.code == 0 && result.errors.contains("is complete already"), "\(result.errors)")
+            var status = stat()
+            #expect(stat(place.path(percentEncoded: false), &status) == 0)
+            #expect(status.st_mtim.tv_sec != 784_111_777 && folder.names == ["given.txt"])
+        }
+    }
+
     // MARK: Limits
 
     @Test(arguments: [[], ["-o", "out"], ["-i", "-o", "out"], ["--retry", "1"]])

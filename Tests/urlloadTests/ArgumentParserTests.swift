@@ -105,6 +105,10 @@ struct ArgumentParserTests {
             (["-H", "a b: c", "u"], "'a' is no field name"),
             (["-H", "a: b\r\nc: d", "u"], "the value of a contains a line break"),
             (["-I", "-d", "x", "u"], "-I asks for a head and -d sends a body: not both; -G sends the data in the URL"),
+            (
+                ["-C", "9223372036854775807", "-o", "f", "u"],
+                "-C takes - or a number of bytes, not 9223372036854775807"
+            ),
             (["-d", "@-", "-d", "@-", "u"], "standard input can be sent once"),
             (
                 ["-d", "@-", "--input-file", "-"],

@@ -53,7 +53,7 @@ struct HTTPieTests {
         #expect(
             options.request.payloads == [.text(#"{"name": "Ada", "born": 1815, "a": {"b": "1", "c": ["2", [3]]}}"#)])
         #expect(options.request.fields["Content-Type"] == "application/json")
-        #expect(throws: UsageError.self) { try made("u", "a:=nonsense") }
+        #expect(throws: UsageError("token: the text after := is not JSON")) { try made("u", "token:=hush") }
         #expect(throws: UsageError.self) { try made("u", "a=1", "a[b]=2") }
     }
 

@@ -57,6 +57,26 @@ struct TopTableTests {
         }
     }
 
+    @Test("no number that another program sends ends this one")
+    func anyNumbers() {
+        func snapshot(_ moment: Int64, _ bytes: Int64) -> SessionSnapshot {
+            var snapshot = SessionSnapshot(process: 7, moment: moment, loads: 3)
+            var host = SessionSnapshot.Host(name: "https://a.test")
+            (host.active, host.resting, host.streams) = (.max, 1, [.max, 1])
+            host.traffic.bytesReceived = bytes
+            snapshot.hosts = [host, host]
+            snapshot.total.bytesReceived = .min
+            return snapshot
+        }
+        var table = TopTable()
+        let numbers: [(Int64, Int64)] = [(.min, .min), (.max, .max), (.max, .min), (.max, .max), (0, 0)]
+        for (moment, bytes) in numbers {
+            let now = snapshot(moment, bytes)
+            #expect(!table.lines(now, columns: 120).isEmpty)
+            #expect(OpenMetricsText(now).text.hasSuffix("# EOF\n"))
+        }
+    }
+
     @Test("the command line")
     func arguments() throws {
         #expect(try TopCommand.parse(["--once", "s"]) == .init(path: "s", endsSoon: true))

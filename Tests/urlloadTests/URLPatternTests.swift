@@ -26,6 +26,15 @@ struct URLPatternTests {
         #expect(throws: URLPattern.Mistake.self) { try URLPattern.matches(text) }
     }
 
+    @Test(
+        "Mistakes do not tell passwords",
+        arguments: ["https://ada:p[hush@h/", "https://ada:hush@h/[", "https://ada:hu}sh@h/", "https://ada:p[hush]@h/"])
+    func secrets(_ text: String) throws {
+        let mistake = try #require(throws: URLPattern.Mistake.self) { try URLPattern.matches(text) }
+        #expect(mistake.words.contains(": ") && mistake.words.contains("-g"), "\(mistake.words)")
+        #expect(!mistake.words.contains("hu"), "\(mistake.words)")
+    }
+
     @Test("Output names contain the values of the patterns")
     func names() throws {
         let match = try URLPattern.matches("{x,y}[01-02]")[3]
@@ -43,5 +52,10 @@ struct URLPatternTests {
         #expect(try destinations("-o", "#1.txt", "http://h/{p,q}") == [.file("p.txt"), .file("q.txt")])
         #expect(try destinations("--output-dir", "d", "-O", "http://h/x") == [.file("d/x")])
         #expect(try destinations("-O", "-g", "http://h/x", "http://h/d/x") == [.file("x"), .file("x.1")])
+        let same = ["--no-clobber", "-o", "no such", "http://h/x", "-o", "no such", "http://h/y"]
+        #expect(
+            try Job.all(try ArgumentParser.parse(same)).map(\.options.output.destination) == [
+                .file("no such"), .file("no such.1"),
+            ])
     }
 }

@@ -118,7 +118,7 @@ final class UploadReceiver: OriginReceiver {
         }
         if upload.isComplete { return failures + [.answer(appendedToComplete(upload, statedOffset))] }
         guard statedOffset == offset else { return failures + [.answer(mismatch(offset, statedOffset))] }
-        let end = contentLength.map { offset + $0 }
+        let end = contentLength.map { $0 > .max - offset ? .max : offset + $0 }
         if let length = upload.length, let end, completes ? end != length : end > length {
             return [
                 .answer(problem(.badRequest, "inconsistent-upload-length", "inconsistent length values for upload"))

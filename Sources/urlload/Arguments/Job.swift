@@ -110,11 +110,15 @@ struct Job: Sendable {
             }
             jobs[index].options.data.condition = TimeCondition(file: path)
         }
-        for index in jobs.indices where keeps && !named.contains(index) {
+        var given = Set(names.compactMap { $0?.own })
+        let isNamed = Set(named)
+        for index in jobs.indices where keeps && !isNamed.contains(index) {
             guard case .file(let path) = jobs[index].options.output.destination, !FileCheck.isDevice(path) else {
                 continue
             }
-            jobs[index].options.output.destination = .file(FileName.free(path))
+            let own = FileName.free(path) { given.contains($0) }
+            given.insert(own)
+            jobs[index].options.output.destination = .file(own)
         }
     }
 }

@@ -115,7 +115,8 @@ extension OptionValue {
     static func resuming(_ text: String) throws(UsageError) -> Options.Resuming {
         if text.isEmpty { return .ifChecked }
         if text == "-" { return .always }
-        guard let offset = Int64(text), offset >= 0 else {
+        // No file is larger, and sums with the length of a response stay numbers.
+        guard let offset = Int64(text), (0..<1 << 62).contains(offset) else {
             throw UsageError("-C takes - or a number of bytes, not \(text)")
         }
         return .from(offset)

@@ -23,14 +23,21 @@ struct URLPattern: Sendable {
     static let most = 1_000_000
 
     /// Returns all expansions; the last pattern varies fastest.
+    /// - Throws: a mistake whose words name the URL without its password.
     static func matches(_ text: String) throws(Mistake) -> [Match] {
+        do throws(Mistake) { return try expanded(text) } catch {
+            throw Mistake(words: "\(AddressText.inMessage(text))\(error.words)")
+        }
+    }
+
+    private static func expanded(_ text: String) throws(Mistake) -> [Match] {
         var matches = [Match(url: "", parts: [])]
         for piece in try pieces(text) {
             switch piece {
             case .text(let text): for index in matches.indices { matches[index].url += text }
             case .choices(let choices):
                 guard matches.count * choices.count <= most else {
-                    throw Mistake(words: "\(text) stands for more than \(most) URLs")
+                    throw Mistake(words: " stands for more than \(most) URLs")
                 }
                 matches = matches.flatMap { match in
                     choices.map { Match(url: match.url + $0, parts: match.parts + [$0]) }
@@ -66,11 +73,11 @@ struct URLPattern: Sendable {
             case "[" where !isAddress(rest), "{":
                 pieces.append(.text(literal))
                 literal = ""
-                let inside = try inside(&rest, character == "[" ? "]" : "}", text)
-                pieces.append(.choices(character == "[" ? try range(inside, text) : try set(inside, text)))
+                let inside = try inside(&rest, character == "[" ? "]" : "}")
+                pieces.append(.choices(character == "[" ? try range(inside) : try set(inside)))
             case "]" where literal.contains("["): literal.append(character)
             case "}", "]":
-                throw Mistake(words: "\(text): a \(character) without an opening one; -g takes it as it is")
+                throw Mistake(words: ": a \(character) without an opening one; -g takes it as it is")
             default: literal.append(character)
             }
         }
@@ -85,27 +92,27 @@ struct URLPattern: Sendable {
             || address.count { $0 == ":" } == 7 && address.allSatisfy { $0.isHexDigit || $0 == ":" }
     }
 
-    private static func inside(_ rest: inout Substring, _ end: Character, _ text: String) throws(Mistake) -> Substring {
+    private static func inside(_ rest: inout Substring, _ end: Character) throws(Mistake) -> Substring {
         guard let close = rest.firstIndex(of: end) else {
-            throw Mistake(words: "\(text): a \(end) is missing; -g takes brackets and braces as they are")
+            throw Mistake(words: ": a \(end) is missing; -g takes brackets and braces as they are")
         }
         defer { rest = rest[rest.index(after: close)...] }
         return rest[..<close]
     }
 
-    private static func set(_ inside: Substring, _ text: String) throws(Mistake) -> [String] {
-        guard !inside.isEmpty else { throw Mistake(words: "\(text): there is nothing between { and }") }
+    private static func set(_ inside: Substring) throws(Mistake) -> [String] {
+        guard !inside.isEmpty else { throw Mistake(words: ": there is nothing between { and }") }
         return inside.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
     }
 
-    private static func range(_ inside: Substring, _ text: String) throws(Mistake) -> [String] {
-        let wrong = Mistake(words: "\(text): [\(inside)] is no range such as [1-9] or [a-z]; -g takes it as it is")
+    private static func range(_ inside: Substring) throws(Mistake) -> [String] {
+        let wrong = Mistake(words: ": what is between [ and ] is no range such as [1-9] or [a-z]; -g takes it as it is")
         let halves = inside.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
         let ends = halves[0].split(separator: "-", maxSplits: 1, omittingEmptySubsequences: false)
         guard ends.count == 2, let step = halves.count > 1 ? Int(halves[1]) : 1, step > 0 else { throw wrong }
         if let first = Int(ends[0]), let last = Int(ends[1]), first >= 0, first <= last {
             guard (last - first) / step < most else {
-                throw Mistake(words: "\(text): [\(inside)] stands for more than \(most) URLs")
+                throw Mistake(words: ": a range stands for more than \(most) URLs")
             }
             let width = ends[0].first == "0" ? ends[0].count : 0
             return stride(from: first, through: last, by: step).map { number in

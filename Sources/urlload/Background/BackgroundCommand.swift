@@ -160,7 +160,7 @@ enum BackgroundCommand {
 
     private static func submit(_ job: Job, _ session: Session) async throws(LoadError) -> BackgroundTransfer {
         guard let url = AddressText.url(job.url) else {
-            throw LoadError(.badURL, phase: .preparing, party: .local, detail: job.url)
+            throw LoadError(.badURL, phase: .preparing, party: .local, detail: AddressText.inMessage(job.url))
         }
         var request: Request
         do { request = try Request(job.options, url) } catch {

@@ -127,7 +127,7 @@ enum CacheCommand {
     /// prints the number of each that is written durably.
     private static func exercise(_ options: CacheOptions, _ cache: ResponseCache) throws(OutputError) -> Int {
         let prefix = options.urls.first ?? "http://exercise.test/"
-        for number in 0..<options.count {
+        for number in 0..<max(0, options.count) {
             guard let url = URL(string: "\(prefix)\(number)") else { return number }
             let size = [100, 5_000, 40_000, 300_000][number % 4]
             let data = Data((0..<size).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ number) })

@@ -12,18 +12,20 @@ import URLLoadingIO
 
 /// Used by one task only.
 final class AtomicFile {
-    /// The path as given; with a number if another file had it at the end (``SavingOptions/Collision/number``).
+    /// What becomes of the complete file if there is another one under its name.
+    enum Collision: Sendable { case replace, number, skip }
+
+    /// The path as given; with a number if another file had it at the end (``Collision/number``).
     private(set) var name: String
     /// True after a commit that has found another file under the name and dropped this one.
     private(set) var isDropped = false
-    private let collision: SavingOptions.Collision
+    private let collision: Collision
     private var path: String
     private let temporary: String?
     private let descriptor: FileDescriptor
     private var isOpen = true
 
-    /// - Parameter collision: what becomes of this file if there is one under its name when it is complete.
-    init(path: String, collision: SavingOptions.Collision = .replace) throws(OutputError) {
+    init(path: String, collision: Collision = .replace) throws(OutputError) {
         (name, self.collision) = (path, collision)
         if let standard = FileDescriptor.standard(path) {
             (temporary, self.path) = (nil, path)

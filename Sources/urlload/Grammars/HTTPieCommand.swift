@@ -180,7 +180,7 @@ enum HTTPieCommand {
             }
             let plain = Pretty(hasColors: false, isFormatted: false)
             guard let json = JSONPrinter.make(Array(value.utf8), plain) else {
-                throw UsageError("\(item.name): the text after := is not JSON: \(value)")
+                throw UsageError("\(item.name): the text after := is not JSON")
             }
             try tree.set(item.name, String(json.dropLast()))
         }

@@ -11,7 +11,7 @@ struct TopTable {
     mutating func lines(_ now: SessionSnapshot, columns: Int) -> [String] {
         let before = last
         last = now
-        let seconds = before.map { max(0.001, Double(now.moment - $0.moment) / 1e9) }
+        let seconds = before.map { max(0.001, (Double(now.moment) - Double($0.moment)) / 1e9) }
         var lines = [Self.title(now, Self.rate(now.total, before?.total, seconds)), ""]
         let old = Dictionary(
             (before?.hosts ?? []).map { ($0.name, $0.traffic) }, uniquingKeysWith: { first, _ in first })
@@ -36,9 +36,14 @@ struct TopTable {
     ) -> Rate {
         guard let before, let seconds else { return nil }
         return (
-            Int64(Double(max(0, now.bytesSent - before.bytesSent)) / seconds),
-            Int64(Double(max(0, now.bytesReceived - before.bytesReceived)) / seconds)
+            perSecond(now.bytesSent, before.bytesSent, seconds),
+            perSecond(now.bytesReceived, before.bytesReceived, seconds)
         )
+    }
+
+    /// The numbers come from another program, which may send any.
+    private static func perSecond(_ now: Int64, _ before: Int64, _ seconds: Double) -> Int64 {
+        Int64(min(9e18, max(0, Double(now) - Double(before)) / seconds))
     }
 
     private static func title(_ now: SessionSnapshot, _ rate: Rate) -> String {
@@ -85,7 +90,7 @@ struct TopTable {
         func count(_ number: Int) -> String { number == 0 ? "-" : "\(number)" }
         let streams = host.streams.isEmpty ? "-" : host.streams.map(String.init).joined(separator: "+")
         return [
-            host.name, count(host.waiting), count(host.connecting), count(host.active + host.resting),
+            host.name, count(host.waiting), count(host.connecting), count(host.active &+ host.resting),
             count(host.idle), streams, rate.map { $0.received == 0 ? "-" : speed($0.received) } ?? "?",
             rate.map { $0.sent == 0 ? "-" : speed($0.sent) } ?? "?", count(host.traffic.finished),
             count(host.traffic.failed),

@@ -42,6 +42,12 @@ struct PartialFile: Sendable {
         date = isGiven && offset == nil ? HTTPDate(secondsSince1970: seconds) : nil
     }
 
+    /// The size of the whole file with a rest of this length, which a server may state as it likes.
+    func total(with rest: Int64) -> Int64 {
+        let (sum, isBeyond) = offset.addingReportingOverflow(rest)
+        return isBeyond ? .max : sum
+    }
+
     static func partName(_ path: String) -> String { path + ".part" }
 
     enum Answer {

@@ -138,7 +138,7 @@ extension Transfer {
                 try await receive(response, body, url, watch, attempt)
                 partial.remove()
             case .rest:
-                try checkSize(partial.offset + (response.expectedLength ?? 0), attempt)
+                try checkSize(partial.total(with: response.expectedLength ?? 0), attempt)
                 try await write(body, behind: partial, response, watch, attempt)
             case .refused(let failure):
                 attempt.failure = failure
@@ -153,8 +153,8 @@ extension Transfer {
         let check = partial.date == nil ? " without validation" : ""
         screen.message("\(partial.path): resumed at byte \(partial.offset)\(check)")
         attempt.resumedAt = partial.offset
-        watch.progress.answers(response.expectedLength.map { $0 + partial.offset })
-        watch.progress.begins(at: partial.offset, of: response.expectedLength.map { $0 + partial.offset })
+        watch.progress.answers(response.expectedLength.map(partial.total(with:)))
+        watch.progress.begins(at: partial.offset, of: response.expectedLength.map(partial.total(with:)))
         let file = try partial.open()
         defer { close(file.number) }
         do {
@@ -162,7 +162,7 @@ extension Transfer {
         } catch {
             attempt.kept = Report.Kept(
                 file: partial.path, bytes: partial.offset + attempt.bytes,
-                total: response.expectedLength.map { $0 + partial.offset }, isChecked: false)
+                total: response.expectedLength.map(partial.total(with:)), isChecked: false)
             throw error
         }
         attempt.file = try partial.commit()
@@ -262,7 +262,8 @@ enum NamedPart: Sendable, Hashable {
             return .whole(wanted)
         }
         let free = taken.withLock { taken in
-            let free = FileName.free(wanted) { taken.contains($0) }
+            let others = taken
+            let free = FileName.free(wanted) { others.contains($0) }
             taken.insert(free)
             return free
         }

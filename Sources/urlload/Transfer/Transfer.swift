@@ -109,7 +109,9 @@ struct Transfer: Sendable {
     /// Called after a complete body: saves the entity tag and the time of the file.
     private func conclude(_ attempt: Attempt) throws {
         if let path = options.data.tagToSave { try TagFile.write(attempt.response?.http?.headers[.etag], to: path) }
-        if options.saving.setsTime, let file = attempt.file { FileTime.set(attempt.response?.http?.headers, of: file) }
+        // A file that was complete before has its own time: a server must not choose which file is changed.
+        guard options.saving.setsTime, !attempt.isUnchanged, let file = attempt.file else { return }
+        FileTime.set(attempt.response?.http?.headers, of: file)
     }
 
     /// The state of a load, used for the report if it ends early. Unchecked: used by the load's task, and by decisions

@@ -25,7 +25,7 @@ package struct OpenMetricsText: Sendable {
             $0.hosts.map { Self.sample($0, $0.waiting) }
         }
         gauge("http2_streams", "Open streams of HTTP/2 connections.") {
-            $0.hosts.filter { !$0.streams.isEmpty }.map { Self.sample($0, $0.streams.reduce(0, +)) }
+            $0.hosts.filter { !$0.streams.isEmpty }.map { Self.sample($0, $0.streams.reduce(0, &+)) }
         }
         gauge("rate_limited_requests", "Requests that a rate holds back.") {
             $0.hosts.compactMap { host in host.held.map { Self.sample(host, $0) } }
@@ -68,7 +68,7 @@ package struct OpenMetricsText: Sendable {
         _ snapshot: SessionSnapshot, _ value: (SessionSnapshot.Traffic) -> Int64
     ) -> [Sample] {
         let samples: [Sample] = snapshot.hosts.map { ([("host", $0.name)], value($0.traffic)) }
-        return samples + [([("host", "")], max(0, value(snapshot.total) - samples.reduce(0) { $0 + $1.value }))]
+        return samples + [([("host", "")], max(0, value(snapshot.total) &- samples.reduce(0) { $0 &+ $1.value }))]
     }
 
     private mutating func gauge(_ name: String, _ help: String, _ samples: (SessionSnapshot) -> [Sample]) {

@@ -33,7 +33,7 @@ extension ProxyBypass {
 }
 
 struct ProxyEnvironment: Sendable {
-    private var schemes: ProxySchemes
+    private(set) var schemes: ProxySchemes
     private(set) var bypass: ProxyBypass
 
     /// - Parameter value: returns the value of a variable; `nil` if it is not set.
@@ -53,7 +53,7 @@ struct ProxyEnvironment: Sendable {
     static var current: ProxyEnvironment { ProxyEnvironment(Environment.value) }
 
     /// The environment with other values of some variables.
-    static func replacing(_ variables: [String: String]) -> ProxyEnvironment {
+    static func withVariables(_ variables: [String: String]) -> ProxyEnvironment {
         ProxyEnvironment { variables[$0] ?? Environment.value($0) }
     }
 

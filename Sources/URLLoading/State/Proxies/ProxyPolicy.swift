@@ -49,12 +49,14 @@ public struct ProxyPolicy: Sendable {
         ProxyPolicy(choice: .given(ProxyEnvironment.current.except(bypass).mapped(change)))
     }
 
-    /// Uses the environment's proxies as they are now, with other values of some variables.
+    /// Uses the environment's proxies as they are now, with other values of some variables: for servers on this machine,
+    /// too, because a proxy was named.
     /// - Parameter variables: `http_proxy`, `https_proxy`, `ftp_proxy` and `all_proxy`.
     package static func environment(
         replacing variables: [String: String], except bypass: ProxyBypass?
     ) -> ProxyPolicy {
-        ProxyPolicy(choice: .given(ProxyEnvironment.replacing(variables).except(bypass)))
+        let environment = ProxyEnvironment.withVariables(variables).except(bypass)
+        return ProxyPolicy(choice: .schemes(environment.schemes, environment.bypass))
     }
 
     /// Uses the environment's proxies or, if it names none, the desktop's settings, PAC scripts included.

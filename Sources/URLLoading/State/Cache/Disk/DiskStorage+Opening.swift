@@ -147,7 +147,7 @@ extension DiskStorage {
         try tables.transaction { () throws(DatabaseFailure) in
             var change: Int64 = 0
             var seq = damaged.lastRow
-            let first = max(0, seq - 200_000)
+            let first = max(0, max(0, seq) - 200_000)
             while seq > first, Poller.coarseNow() < end {
                 defer { seq -= 1 }
                 guard let (head, used) = damaged.row(seq) else { continue }
