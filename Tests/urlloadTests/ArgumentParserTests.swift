@@ -119,6 +119,17 @@ struct ArgumentParserTests {
         #expect(throws: UsageError(message)) { try ArgumentParser.parse(words) }
     }
 
+    @Test(
+        "The options of HTTP/3 need a build with HTTP/3", arguments: [["--http3"], ["--http3-only"], ["--qlog", "f"]])
+    func http3(_ words: [String]) throws {
+        guard Configuration.HTTPVersions.hasHTTP3 else {
+            let message = "\(words[0]): this urlload was built without HTTP/3 (swift build --traits HTTP3)"
+            #expect(throws: UsageError(message)) { try ArgumentParser.parse(words + ["u"]) }
+            return
+        }
+        #expect(try parse("--qlog", "f", "u").output.packetLogFile == "f")
+    }
+
     @Test("Option names are unique") func noTwoOptionsShareAName() {
         let long = OptionTable.curl.rules.flatMap(\.names)
         let short = OptionTable.curl.rules.compactMap(\.short)

@@ -67,6 +67,20 @@ struct TranscriptTests {
         #expect(told(size).joined().contains("secret") == false)
     }
 
+    @Test("A trace shows frames and packets, -v why a load was not sent over HTTP/3; neither shows a log")
+    func http3() {
+        let events: [WireTapEvent] = [
+            .log([1], connection: 1), .frame("QUIC initial 0, 1200 bytes: crypto", isSent: true, connection: 0),
+            .tookTCP("no connection within 300 ms"),
+        ]
+        var (trace, heads) = (
+            Transcript(showsBodies: true, showsSecrets: false), Transcript(showsBodies: false, showsSecrets: false)
+        )
+        let why = "* not over HTTP/3: no connection within 300 ms"
+        #expect(tell(&trace, events) == ["> QUIC initial 0, 1200 bytes: crypto", why])
+        #expect(tell(&heads, events) == [why])
+    }
+
     @Test("-v shows heads only") func headsAloneForVerbose() {
         var transcript = Transcript(showsBodies: false, showsSecrets: true)
         let told = tell(

@@ -12,7 +12,17 @@ import URLLoadingCSystem
 package protocol Resolver: Sendable {
     /// Returns addresses in the system's order of preference (RFC 6724), never empty, with port 0.
     func addresses(of name: String, _ token: StopToken) async throws(IOFailure) -> [SocketAddress]
+    #if HTTP3
+    /// The servers that know more of names than their addresses; `nil` for a resolver without any.
+    var nameServers: NameServers? { get }
+    #endif
 }
+
+#if HTTP3
+extension Resolver {
+    package var nameServers: NameServers? { nil }
+}
+#endif
 
 package final class SystemResolver: Resolver {
     package static let shared = SystemResolver()
@@ -29,6 +39,10 @@ package final class SystemResolver: Resolver {
         self.threads = threads
         self.ask = ask
     }
+
+    #if HTTP3
+    package var nameServers: NameServers? { .system }
+    #endif
 
     package func addresses(of name: String, _ token: StopToken) async throws(IOFailure) -> [SocketAddress] {
         let (lookup, isNew) = lookups.withLock { lookups in

@@ -20,27 +20,36 @@ package final class HTTP3Endpoint {
     private let quic: QUICCodec
     private let http: HTTP3Codec
     private var events: [HTTP3EndpointEvent] = []
+    /// `nil` without a trace.
+    private let tracer: HTTP3Tracer?
 
+    /// - Parameter isTraced: whether the connection is written down for ``takeTrace()``.
     package init(
         _ security: any QUICSecurity, quic: QUICLimits = QUICLimits(), http: HTTP3Limits = HTTP3Limits(),
-        token: [UInt8] = [], now: Int64
+        token: [UInt8] = [], isTraced: Bool = false, now: Int64
     ) throws(WireViolation) {
-        self.quic = try QUICCodec(client: security, limits: quic, token: token, now: now)
+        self.quic = try QUICCodec(client: security, limits: quic, token: token, isLogged: isTraced, now: now)
         self.http = try HTTP3Codec(limits: http)
+        tracer = isTraced ? HTTP3Tracer(self.http) : nil
     }
+
+    /// Returns what has passed since the last call; nothing unless the connection is traced.
+    package func takeTrace() -> [HTTP3Trace] { tracer?.takeItems() ?? [] }
 
     // MARK: Datagrams
 
     /// Processes one datagram; see ``QUICCodec/receive(_:ecn:now:)``.
     package func receive(_ datagram: UnsafeRawBufferPointer, ecn: UInt8, now: Int64) {
         quic.receive(datagram, ecn: ecn, now: now)
+        tracer?.log(quic.takeLog())
         pump(now)
     }
 
     /// Writes the datagrams that are due now; see ``QUICCodec/nextDatagrams(into:from:now:)``.
     package func nextDatagrams(into buffer: UnsafeMutableRawBufferPointer, now: Int64) -> QUICDatagrams? {
         let wasOver = isOver
-        let datagrams = quic.nextDatagrams(into: buffer, from: http, now: now)
+        let datagrams = quic.nextDatagrams(into: buffer, from: tracer ?? http, now: now)
+        tracer?.log(quic.takeLog())
         pump(now)
         // An error that was found while the bytes of streams were collected: the peer is told.
         guard datagrams == nil, isOver, !wasOver else { return datagrams }
@@ -52,6 +61,7 @@ package final class HTTP3Endpoint {
 
     package func passDeadline(now: Int64) {
         quic.passDeadline(now: now)
+        tracer?.log(quic.takeLog())
         pump(now)
     }
 
@@ -91,7 +101,9 @@ package final class HTTP3Endpoint {
         case .acknowledged(let stream, let count): http.acknowledged(count, on: stream)
         case .reset(let stream, let code): http.wasReset(stream, code)
         case .unblocked(let stream): http.unblock(stream)
-        case .closed(let stream, let code): http.closed(stream, code)
+        case .closed(let stream, let code):
+            tracer?.closed(stream)
+            http.closed(stream, code)
         case .streamsPermitted: events.append(.streamsPermitted)
         case .token(let token): events.append(.token(token))
         case .ended(let end): events.append(.ended(end))
@@ -115,7 +127,8 @@ package final class HTTP3Endpoint {
     /// The connection's credit is returned on arrival, so that an unread stream does not block the others.
     private func receive(_ range: Range<Int>, isEnd: Bool, on stream: Int64, _ now: Int64) {
         let consumed = quic.received.withUnsafeBytes {
-            http.receive(
+            tracer?.receive(UnsafeRawBufferPointer(rebasing: $0[range]), isEnd: isEnd, on: stream)
+            return http.receive(
                 UnsafeRawBufferPointer(rebasing: $0[range]), in: $0, isEnd: isEnd, on: stream,
                 second: now / 1_000_000_000)
         }

@@ -100,6 +100,11 @@ enum QUICCallbacks {
         callbacks.version_negotiation = { ngtcp2_crypto_version_negotiation_cb($0, $1, $2, $3) }
     }
 
+    /// Writes a record of the log.
+    static let log: ngtcp2_qlog_write = { context, _, bytes, count in
+        collector(context)?.log.add(UnsafeRawBufferPointer(start: bytes, count: bytes == nil ? 0 : count))
+    }
+
     /// Fills one packet; called by ngtcp2 within `nextDatagrams`.
     static let write: ngtcp2_write_pkt = { connection, path, info, bytes, count, now, context in
         guard let connection, let collector = collector(context) else { return Int(NGTCP2_ERR_CALLBACK_FAILURE) }

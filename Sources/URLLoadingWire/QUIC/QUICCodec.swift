@@ -36,10 +36,13 @@ package final class QUICCodec {
     // MARK: Beginning
 
     /// Creates the client side. Nothing is sent before `nextDatagrams`.
-    /// - Parameter token: a token with which the server knows the client's address from an earlier connection
-    ///   (RFC 9000 §8.1.3).
+    /// - Parameters:
+    ///   - token: a token with which the server knows the client's address from an earlier connection (RFC 9000
+    ///     §8.1.3).
+    ///   - isLogged: whether ngtcp2 writes a log; see ``takeLog()``.
     package init(
-        client security: any QUICSecurity, limits: QUICLimits = QUICLimits(), token: [UInt8] = [], now: Int64
+        client security: any QUICSecurity, limits: QUICLimits = QUICLimits(), token: [UInt8] = [],
+        isLogged: Bool = false, now: Int64
     ) throws(WireViolation) {
         self.limits = limits
         self.security = security
@@ -53,6 +56,7 @@ package final class QUICCodec {
             var settings = limits.settings(now: max(0, now))
             settings.token = token.isEmpty ? nil : token.baseAddress
             settings.tokenlen = token.count
+            if isLogged { settings.qlog_write = QUICCallbacks.log }
             return QUICPath(0).withPointer { path in
                 withUnsafePointer(to: parameters) {
                     c_ngtcp2_conn_client_new(
@@ -143,6 +147,9 @@ package final class QUICCodec {
 
     /// Returns the events since the last call.
     package func takeEvents() -> [QUICEvent] { collector.takeEvents() }
+
+    /// Returns the records of the log (qlog in JSON-SEQ) since the last call, without tokens.
+    package func takeLog() -> [[UInt8]] { collector.log.takeRecords() }
 
     // MARK: Sending
 

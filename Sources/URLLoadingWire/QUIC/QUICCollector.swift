@@ -15,6 +15,7 @@ final class QUICCollector {
     var source: (any QUICStreamSource)?
     /// True if the peer has lost the connection's state (RFC 9000 §10.3).
     var wasReset = false
+    var log = QUICLog()
 
     init(_ limits: QUICLimits) { self.limits = limits }
 

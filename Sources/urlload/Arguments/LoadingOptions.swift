@@ -23,10 +23,15 @@ struct ConnectionOptions: Sendable {
 
     /// Chooses HTTP/3, if this build supports it.
     mutating func use(_ versions: Configuration.HTTPVersions, _ option: String) throws(UsageError) {
+        try Self.requireHTTP3(option)
+        (httpVersions, speaksHTTP10) = (versions, false)
+    }
+
+    /// Throws unless this build supports HTTP/3.
+    static func requireHTTP3(_ option: String) throws(UsageError) {
         guard Configuration.HTTPVersions.hasHTTP3 else {
             throw UsageError("\(option): this urlload was built without HTTP/3 (swift build --traits HTTP3)")
         }
-        (httpVersions, speaksHTTP10) = (versions, false)
     }
 }
 

@@ -159,6 +159,11 @@ extension OptionTable {
         OptionRule(.logging, nil, "har", "FILE", "write every transaction, its times and bytes, to FILE (HAR 1.2)") {
             $0.output.archiveFile = $1
         },
+        OptionRule(.logging, nil, "qlog", "FILE", "write the packets of HTTP/3 connections to FILE (qlog, JSON-SEQ)") {
+            (options, path) throws(UsageError) in
+            try ConnectionOptions.requireHTTP3("--qlog")
+            options.output.packetLogFile = path
+        },
         OptionRule(
             .logging, nil, switch: "waterfall", "draw the times of each request, on standard error",
             \.output.drawsWaterfall),

@@ -28,6 +28,8 @@ struct OutputOptions: Sendable {
     var pretty: Pretty?
     /// The file of the HTTP Archive.
     var archiveFile: String?
+    /// The file of the packets of HTTP/3 connections.
+    var packetLogFile: String?
     var drawsWaterfall = false
     /// The HTML page with the waterfall of all requests.
     var reportFile: String?

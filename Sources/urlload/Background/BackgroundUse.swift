@@ -86,7 +86,8 @@ enum BackgroundUse: Sendable, Equatable {
         "include": .refused(output), "dump-header": .refused(output), "write-out": .refused(output),
         "fail-early": .refused(output), "summary": .refused(output), "pretty": .refused(output),
         "sse": .refused(output), "stderr": .refused(output), "verbose": .refused(output), "trace": .refused(output),
-        "trace-ascii": .refused(output), "har": .refused(output), "waterfall": .refused(output),
+        "trace-ascii": .refused(output), "har": .refused(output), "qlog": .refused(output),
+        "waterfall": .refused(output),
         "report": .refused(output), "silent": .local, "show-error": .local, "progress-bar": .local,
         "no-buffer": .local, "styled-output": .local, "trace-secrets": .local,
         // The command line itself.

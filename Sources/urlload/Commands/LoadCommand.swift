@@ -62,17 +62,19 @@ enum LoadCommand {
         let jobs: [Job]
         let heads: HeadFile?
         let memory: Memory
+        let packetLog: PacketLog?
         do throws(OutputError) {
             jobs = try Job.all(options)
             heads = try options.output.headFile.map { (path) throws(OutputError) in try HeadFile(path) }
             memory = try Memory(options, jobs.map(\.url))
+            packetLog = try options.output.packetLogFile.map { (path) throws(OutputError) in try PacketLog(path) }
         } catch {
             screen.error(error.words)
             return Ending(error.code)
         }
         var known = options
         known.urls = jobs.map(\.url)
-        var configuration = Configuration(known, screen, archiver)
+        var configuration = Configuration(known, screen, archiver, packetLog)
         if let code = await options.tls.apply(to: &configuration.tls, screen.error) { return Ending(code) }
         for complaint in memory.complaints { screen.message(complaint) }
         if let problem = options.login.netrc?.problem { screen.message("warning: \(problem)") }
@@ -81,13 +83,17 @@ enum LoadCommand {
         let session = Session(configuration, decisions: options.login.signing)
         Signals.watch { session.invalidateAndCancel() }
         // The loads run on the event loop's own thread: no thread is woken between the socket and the output.
-        let loaded = await withTaskExecutorPreference(eventLoopExecutor) {
+        var loaded = await withTaskExecutorPreference(eventLoopExecutor) {
             let ending = await Queue(options, session, screen, heads).run(jobs)
             session.invalidateAndCancel()
             await session.invalidated()
             // Waits for the responses that are still being stored.
             session.configuration.caching.store?.flush()
             return ending
+        }
+        if let problem = packetLog?.problem {
+            screen.error(problem.words)
+            if loaded == .done { loaded = Ending(problem.code) }
         }
         let remembered = memory.write(screen)
         let ending = loaded == .done ? Ending(remembered) : loaded

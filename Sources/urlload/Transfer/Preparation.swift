@@ -8,7 +8,7 @@ import URLLoadingIO
 import URLLoadingWire
 
 extension Configuration {
-    init(_ options: Options, _ screen: Screen, _ archiver: HTTPArchiver? = nil) {
+    init(_ options: Options, _ screen: Screen, _ archiver: HTTPArchiver? = nil, _ packetLog: PacketLog? = nil) {
         self = .ephemeral
         if let limit = options.timeouts.idle { timeouts.idle = limit }
         timeouts.connect = options.timeouts.connect
@@ -51,7 +51,7 @@ extension Configuration {
         // Each retry was asked for by its number.
         (retries.policy, retries.budget) = (RetryPolicy(options), nil)
         if options.items.isOffline { disconnect() }
-        observe(options, screen, archiver)
+        observe(options, screen, archiver, packetLog)
     }
 
     /// Lets every connection fail before it is attempted (`--offline`).
@@ -60,7 +60,9 @@ extension Configuration {
         dial = { (_, _) throws(IOFailure) in throw IOFailure(.closedByPeer, .connect) }
     }
 
-    private mutating func observe(_ options: Options, _ screen: Screen, _ archiver: HTTPArchiver?) {
+    private mutating func observe(
+        _ options: Options, _ screen: Screen, _ archiver: HTTPArchiver?, _ packetLog: PacketLog?
+    ) {
         if caching.store != nil, options.trace != .off || options.output.reportFile != nil {
             let isTraced = options.trace != .off
             cacheTap = { decision in
@@ -70,6 +72,16 @@ extension Configuration {
         }
         if retries.policy != nil { observers = [RetryNotes(screen: screen)] }
         if options.trace != .off { wireTap = { screen.show($0) } }
+        if let packetLog {
+            let shown = wireTap
+            wireTap = { event in
+                if case .log(let record, let connection) = event {
+                    packetLog.add(record, of: connection)
+                } else {
+                    shown?(event)
+                }
+            }
+        }
         if let archiver { observers.append(archiver) }
         if screen.showsProgress, options.sendsBody { observers.append(Watch.Uploads()) }
         if options.output.headFile != nil || options.output.includesHead || options.request.asksForHead

@@ -45,6 +45,8 @@ struct Transcript: Sendable {
         case .tookTCP(let reason): return ["* not over HTTP/3: \(reason)"]
         case .frame(let line, let isSent, let connection):
             return rules.showsBodies ? turn(to: connection) + [(isSent ? "> " : "< ") + line] : []
+        // It goes to the file of `--qlog`.
+        case .log: return []
         case .head(let line, let headers, let isSent, let connection):
             return turn(to: connection) + rules.head(line, headers).map { (isSent ? "> " : "< ") + $0 }
         case .sent(let bytes, let connection):

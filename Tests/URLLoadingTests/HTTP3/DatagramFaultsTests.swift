@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Glibc
 import Testing
 import URLLoadingTestSupport
+import URLLoadingTesting
 
 /// The network of the rows of HTTP/3 itself. These rows need no build with HTTP/3.
 struct DatagramFaultsTests {
@@ -40,10 +42,10 @@ struct DatagramFaultsTests {
         #expect((1_450..<1_900).contains(whole.count) && one.count > 1_900)
     }
 
-    @Test("One datagram is lost, doubled, cut or has a wrong bit", arguments: DatagramFaults.Single.allCases)
-    func single(fault: DatagramFaults.Single) {
+    @Test("One datagram is lost, doubled, cut or has a wrong bit", arguments: DatagramFaults.Fault.allCases)
+    func single(fault: DatagramFaults.Fault) {
         var network = DatagramFaults()
-        network.single = (1, fault)
+        network.singles[1] = fault
         let arrived = Self.sent(network)
         switch fault {
         case .lose: #expect(arrived.count == 1_999 && arrived[1][0] == 2)
@@ -51,5 +53,36 @@ struct DatagramFaultsTests {
         case .truncate: #expect(arrived.count == 2_000 && arrived[1].count == 2)
         case .flip: #expect(arrived.count == 2_000 && arrived[1] != [1, 0, 7, 7] && arrived[1].count == 4)
         }
+    }
+
+    @Test("A relay passes datagrams on in both directions, and shows the server another address")
+    func relay() async throws {
+        let (server, port) = try DatagramSockets.bound()
+        let (client, _) = try DatagramSockets.bound()
+        defer { for descriptor in [server, client] { DatagramSockets.close(descriptor) } }
+        var network = DatagramFaults(seed: 1)
+        network.doubling = 1
+        let relay = try DatagramRelay(to: port, client: network, server: DatagramFaults(), rebindings: [2])
+        defer { relay.stop() }
+        var addresses: Set<UInt16> = []
+        for number in 0..<3 {
+            DatagramSockets.send(Self.datagram(number), from: client, to: DatagramSockets.address(relay.port))
+            for _ in 0..<2 {
+                let (bytes, from) = try await eventuallyReceived(server)
+                #expect(bytes == Self.datagram(number))
+                addresses.insert(from.sin_port)
+                DatagramSockets.send(bytes + [1], from: server, to: from)
+                let (answer, _) = try await eventuallyReceived(client)
+                #expect(answer == bytes + [1])
+            }
+        }
+        #expect(addresses.count == 2 && relay.rebindingCount == 1)
+        try await eventually(relay.faultCount) { $0 == 3 }
+    }
+
+    private nonisolated(nonsending) func eventuallyReceived(_ descriptor: Int32) async throws -> ([UInt8], sockaddr_in)
+    {
+        let received = try await eventually(DatagramSockets.receive(descriptor)) { $0 != nil }
+        return try #require(received)
     }
 }

@@ -153,25 +153,6 @@ struct HTTP3ChoiceTests {
         let (_, response) = try await session.data(from: url)
         #expect(response.http?.version == version)
     }
-
-    private func withBoth(
-        samePort: Bool = false, _ use: (HTTP2TestServer, HTTP3Server, Configuration) async throws -> Void
-    ) async throws {
-        let authority = try TestCertificateAuthority(commonName: "Test root")
-        let identity = try authority.issue()
-        var tls = HTTPTestServer.TLS(certificatePEM: identity.certificatePEM, keyPEM: identity.keyPEM)
-        tls.applicationProtocols = ["h2"]
-        try await withHTTP2TestServer(.init(tls: tls)) { server in
-            let port = server.url("/").port.flatMap { UInt16(exactly: $0) } ?? 0
-            let http3 = try HTTP3Server(identity, of: authority, port: samePort ? port : 0)
-            defer { http3.stop() }
-            var configuration = Configuration.ephemeral
-            configuration.tls.trustRoots = .pem(String(decoding: authority.pem, as: UTF8.self))
-            configuration.networks.resolver = RecordingResolver()
-            configuration.connections.http2PingInterval = nil
-            try await use(server, http3, configuration)
-        }
-    }
 }
 
 /// A port of the loopback address whose datagrams are not read.

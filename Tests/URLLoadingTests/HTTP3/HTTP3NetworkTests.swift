@@ -18,7 +18,7 @@ struct HTTP3NetworkTests {
 
     private static func network(_ seed: UInt64, loss: Double, delay: Int64 = 0) -> DatagramFaults {
         var network = DatagramFaults(seed: seed)
-        (network.loss, network.reordering, network.delay) = (loss, loss, delay)
+        (network.loss, network.reordering, network.delay) = (loss, loss, .nanoseconds(delay))
         return network
     }
 
@@ -70,14 +70,14 @@ struct HTTP3NetworkTests {
 
     @Test(
         "A load succeeds whichever datagram of its connection is lost, doubled, cut or has a wrong bit",
-        arguments: DatagramFaults.Single.allCases)
-    func single(fault: DatagramFaults.Single) async throws {
+        arguments: DatagramFaults.Fault.allCases)
+    func single(fault: DatagramFaults.Fault) async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
             for isClient in [true, false] {
                 for number in 0..<6 {
                     group.addTask {
                         var (up, down) = (DatagramFaults(), DatagramFaults())
-                        if isClient { up.single = (number, fault) } else { down.single = (number, fault) }
+                        if isClient { up.singles[number] = fault } else { down.singles[number] = fault }
                         try await withRelay(up, down) { session, url, _, _ in
                             let (data, _) = try await session.data(from: url)
                             #expect(data.elementsEqual("hello".utf8), "\(isClient ? "client" : "server") \(number)")

@@ -23,12 +23,12 @@ final class HTTP3Wire {
     var down = DatagramFaults()
     /// The datagrams that each side has sent.
     var sent: (client: Int, server: Int) { (up.count, down.count) }
-    typealias Fault = DatagramFaults.Single
+    typealias Fault = DatagramFaults.Fault
     /// What happens to the datagram of a number that a side sends.
     var fault: (isClient: Bool, number: Int, fault: Fault)? {
         didSet {
-            let single = fault.map { (number: $0.number, fault: $0.fault) }
-            (up.single, down.single) = fault?.isClient == true ? (single, nil) : (nil, single)
+            let single = fault.map { [$0.number: $0.fault] } ?? [:]
+            (up.singles, down.singles) = fault?.isClient == true ? (single, [:]) : ([:], single)
         }
     }
     /// Added to the clock of the client.

@@ -27,6 +27,7 @@ extension HTTP3Connection {
             let hasReceived = receive(into: input, &errorCount)
             wake(state.withLock { $0.passDeadline(now: Poller.now()) })
             let isBlocked = send(&output)
+            trace()
             let (isOver, deadline) = state.withLock { ($0.isOver, $0.deadline) }
             if isOver { break }
             if hasReceived {
@@ -43,10 +44,25 @@ extension HTTP3Connection {
         }
         // The peer is told the reason, as far as that is possible without a wait.
         _ = send(&output)
+        trace()
         socket.close()
         output.free()
         report()
         if peer != nil { tap?(.closed(connection: identifier)) }
+    }
+
+    /// Passes what has been received and sent to the trace.
+    private func trace() {
+        guard let tap else { return }
+        for item in state.withLock({ $0.takeTrace() }) {
+            switch item {
+            case .frame(let line, let isSent): tap(.frame(line, isSent: isSent, connection: identifier))
+            case .log(let record):
+                tap(.log(record, connection: identifier))
+                guard let packet = QUICPacketLine(record) else { continue }
+                tap(.frame(packet.text, isSent: packet.isSent, connection: identifier))
+            }
+        }
     }
 
     /// Yields after each 4 MiB: with a peer faster than the driver, the task would never suspend.

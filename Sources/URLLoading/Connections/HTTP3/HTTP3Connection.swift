@@ -37,7 +37,7 @@ final class HTTP3Connection: Sendable {
         self.onChange = onChange
         let endpoint = try HTTP3Endpoint(
             tls, quic: QUICLimits(configuration.limits, handshakeTimeout: handshakeTimeout),
-            http: HTTP3Limits(configuration.limits), now: Poller.now())
+            http: HTTP3Limits(configuration.limits), isTraced: tap != nil, now: Poller.now())
         state = Lock(
             HTTP3State(
                 endpoint, tls, places, opener: opener,

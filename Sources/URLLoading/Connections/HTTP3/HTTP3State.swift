@@ -170,6 +170,9 @@ struct HTTP3State: Sendable {
         return (datagrams, deliver())
     }
 
+    /// Returns what a trace shows since the last call.
+    func takeTrace() -> [HTTP3Trace] { endpoint.takeTrace() }
+
     /// When `passDeadline` must be called; `.max` for never.
     var deadline: Int64 { endpoint.deadline ?? .max }
 

@@ -11,8 +11,9 @@ import URLLoadingWire
 struct HTTP3Opening: Sendable {
     let connector: Connector
     let route: Route
-    /// The place of the alternative service (RFC 7838); `nil` for the origin's own.
-    var service: AlternativeService?
+    let target: AlternativeServiceTable.Target
+    /// The addresses of the origin, as far as the load knows them.
+    var addresses: [SocketAddress]?
     let access: NetworkAccess
     /// Nanoseconds after which the handshake with one address fails; `nil` leaves that to the caller.
     var handshakeTimeout: Int64?
@@ -24,15 +25,21 @@ struct HTTP3Opening: Sendable {
         let configuration = connector.configuration
         access.pathNote?.note(configuration.networkMonitor.current)
         let (host, port) =
-            service.map { ($0.host ?? route.origin.host, $0.port) }
+            target.service.map { ($0.host ?? route.origin.host, $0.port) }
             ?? configuration.networks.addressOverrides.target(of: route.origin)
-        let addresses = try await connector.allowedAddresses(of: host, port, access, token, record)
+        let addresses: [SocketAddress]
+        if let known = self.addresses, target.service?.host == nil {
+            addresses = known.map { $0.withPort(port) }
+        } else {
+            addresses = try await connector.allowedAddresses(of: host, port, access, token, record)
+        }
         record?.mark(.connectStart)
         record?.mark(.secureStart)
         let connection = try await race(ConnectRace.interleave(addresses), token)
         record?.mark(.secureEnd)
         record?.mark(.connectEnd)
-        configuration.wireTap?(.connected(connection.description, connection: connection.identifier))
+        configuration.wireTap?(
+            .connected("\(connection.description), \(target.reason.words)", connection: connection.identifier))
         return connection
     }
 

@@ -59,6 +59,7 @@ extension ConnectionPool {
                 return (lease, [])
             }
             wake(woken)
+            let hasWaited = waiter != nil
             waiter = nil
             switch lease {
             case .use(let connection):
@@ -72,7 +73,7 @@ extension ConnectionPool {
             case .alone:
                 if let own = try await leaseOwn(route, for: request, since: request.since) { return own }
             case .connect:
-                if let leased = try await leaseFirst(route, for: request) { return leased }
+                if let leased = try await leaseFirst(route, for: request, hasWaited) { return leased }
             case .wait(let new):
                 try await turn(of: new, route, request.handle)
                 waiter = new
@@ -80,19 +81,40 @@ extension ConnectionPool {
         }
     }
 
+    /// - Parameter hasWaited: whether another load has tried to connect before, and may have learned of HTTP/3.
     private func leaseFirst(
-        _ route: Route, for request: ConnectionRequest
+        _ route: Route, for request: ConnectionRequest, _ hasWaited: Bool
     ) async throws(LoadError) -> LeasedConnection? {
         do throws(LoadError) {
             var addresses: FoundAddresses?
-            if request.since == nil, mayCoalesce(route) {
+            #if HTTP3
+            if hasWaited, let connection = try await http3.lease(route, for: request) {
+                return leaveTurn(route, connection)
+            }
+            let start = Poller.now()
+            let asks = request.since == nil && http3.ask(route, for: request)
+            #else
+            let asks = false
+            #endif
+            let coalesces = request.since == nil && mayCoalesce(route)
+            if coalesces || asks {
                 let time = ConnectTime(request.handle)
                 let found = try await request.handle.connecting(time) { () throws(LoadError) in
                     try await connector.allowedAddresses(of: route.origin, request)
                 }
-                if let other = coalesce(route, found) { return .shared(other) }
+                if coalesces, let other = coalesce(route, found) { return .shared(other) }
+                #if HTTP3
+                if asks,
+                    let connection = try await http3.leaseAsked(route, for: request, at: found, since: start)
+                {
+                    return leaveTurn(route, connection)
+                }
+                #endif
                 addresses = FoundAddresses(addresses: found, time: time)
             }
+            #if HTTP3
+            http3.noteTCP(route, for: request)
+            #endif
             let leased = try await leaseOwn(
                 route, for: request, since: request.since, isFirst: true, at: addresses)
             switch leased {

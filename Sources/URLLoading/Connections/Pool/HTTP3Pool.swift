@@ -18,6 +18,7 @@ final class HTTP3Pool: Sendable {
 
     private let state: Lock<Sharing>
     private let services: AlternativeServiceStore
+    private let offers: ServiceOffers
     private let connector: Connector
     private let versions: Configuration.HTTPVersions
     private let maximumIdle: Int
@@ -33,6 +34,7 @@ final class HTTP3Pool: Sendable {
         self.services = services
         self.connector = connector
         versions = configuration.connections.httpVersions
+        offers = ServiceOffers(versions == .automatic ? configuration.networks.resolver.nameServers : nil)
         maximumIdle = keepsConnections ? configuration.connections.maximumIdle : 0
     }
 
@@ -60,12 +62,54 @@ final class HTTP3Pool: Sendable {
 
     /// Whether the configuration or the server asks for HTTP/3.
     private func isWanted(_ route: Route) -> Bool {
-        versions == .http3Preferred || services.knows(route.origin)
+        versions == .http3Preferred || services.knows(route.origin) || offers.service(of: route.origin) != nil
+    }
+
+    /// Returns where HTTP/3 is to be tried; `nil` for nowhere.
+    private func target(for origin: Origin) -> AlternativeServiceTable.Target? {
+        let record = offers.service(of: origin)
+        var target = services.target(for: origin, isPreferred: versions == .http3Preferred || record != nil)
+        if target?.service == nil, record != nil {
+            target?.service = record
+            target?.reason = .record
+        }
+        return target
     }
 
     private func takeTCP(_ reason: String) -> HTTP3Connection? {
         connector.configuration.wireTap?(.tookTCP(reason))
         return nil
+    }
+
+    /// Begins to ask for the HTTPS records of the origin of a route, if they can change how a load is sent.
+    /// - Returns: whether the load is to wait for what they say; see ``leaseAsked(_:for:at:since:)``.
+    func ask(_ route: Route, for request: ConnectionRequest) -> Bool {
+        let overrides = connector.configuration.networks.addressOverrides
+        guard versions == .automatic, obstacle(route, request) == nil, !overrides.moves(route.origin),
+            overrides.addresses(of: route.origin.host, route.origin.port) == nil,
+            let target = services.target(for: route.origin, isPreferred: true), target.service == nil
+        else { return false }
+        return offers.ask(route.origin) && !target.isSlow
+    }
+
+    /// Returns a place on a connection, if the records that were asked for offer HTTP/3; nil if the load is to use TCP.
+    /// - Parameters:
+    ///   - addresses: those of the origin.
+    ///   - start: when they were asked for.
+    func leaseAsked(
+        _ route: Route, for request: ConnectionRequest, at addresses: [SocketAddress], since start: Int64
+    ) async throws(LoadError) -> HTTP3Connection? {
+        try await offers.answer(of: route.origin, until: start + Self.recordPatience, request.handle)
+        guard offers.service(of: route.origin) != nil else { return nil }
+        return try await leaseRaced(route, for: request, at: addresses)
+    }
+    /// The longest that a load waits for records, in nanoseconds. It looks its addresses up meanwhile.
+    private static let recordPatience: Int64 = 50_000_000
+
+    /// Notes for the trace that a load makes a connection over TCP.
+    func noteTCP(_ route: Route, for request: ConnectionRequest) {
+        guard connector.configuration.wireTap != nil, versions == .automatic, !isWanted(route) else { return }
+        _ = takeTCP(obstacle(route, request) ?? "the server has not offered it")
     }
 
     private func leaseOnly(_ route: Route, for request: ConnectionRequest) async throws(LoadError) -> HTTP3Connection {
@@ -93,7 +137,7 @@ final class HTTP3Pool: Sendable {
 
     /// Makes a connection for the load that waits for it.
     private func open(_ route: Route, for request: ConnectionRequest) async throws(LoadError) -> HTTP3Connection {
-        let opening = opening(route, nil, request.access, handshakeTimeout: nil)
+        let opening = opening(route, .init(), request.access, handshakeTimeout: nil)
         do throws(LoadError) {
             let connection = try await request.handle.connecting { () throws(LoadError) in
                 try await opening.run(request.handle, request.record)
@@ -115,13 +159,14 @@ final class HTTP3Pool: Sendable {
         case takeTCP(String?)
     }
 
-    private func leaseRaced(_ route: Route, for request: ConnectionRequest) async throws(LoadError) -> HTTP3Connection?
-    {
+    private func leaseRaced(
+        _ route: Route, for request: ConnectionRequest, at addresses: [SocketAddress]? = nil
+    ) async throws(LoadError) -> HTTP3Connection? {
         var waiter: Sharing.Waiter?
         let start = Poller.now()
         let limit = start + Self.patience
         while true {
-            guard let target = services.target(for: route.origin, isPreferred: versions == .http3Preferred) else {
+            guard let target = target(for: route.origin) else {
                 // A turn that is not used goes to the next load.
                 if waiter != nil { wake(state.withLock { $0.next(route) }) }
                 return isWanted(route) ? takeTCP("the last attempt failed") : nil
@@ -142,7 +187,7 @@ final class HTTP3Pool: Sendable {
                     for stage in [TransactionRecord.Stage.secureEnd, .connectEnd] { record.mark(stage) }
                 }
                 return connection
-            case .connect(let target): begin(route, target, request.access)
+            case .connect(let target): begin(route, target, request.access, addresses)
             case .wait(let new):
                 Poller.shared.schedule(new.slot, at: limit)
                 let isCalled = try await request.handle.turn(in: new.slot) { () -> Bool? in
@@ -180,8 +225,12 @@ final class HTTP3Pool: Sendable {
     }
 
     /// Begins to make a connection, for every load that waits for one.
-    private func begin(_ route: Route, _ target: AlternativeServiceTable.Target, _ access: NetworkAccess) {
-        let opening = opening(route, target.service, access, handshakeTimeout: Self.handshakeTimeout)
+    private func begin(
+        _ route: Route, _ target: AlternativeServiceTable.Target, _ access: NetworkAccess,
+        _ addresses: [SocketAddress]?
+    ) {
+        var opening = opening(route, target, access, handshakeTimeout: Self.handshakeTimeout)
+        opening.addresses = addresses
         _ = Task.here {
             do throws(LoadError) {
                 let connection = try await opening.run(StopToken(), nil)
@@ -196,10 +245,10 @@ final class HTTP3Pool: Sendable {
     private static let handshakeTimeout: Int64 = 10_000_000_000
 
     private func opening(
-        _ route: Route, _ service: AlternativeService?, _ access: NetworkAccess, handshakeTimeout: Int64?
+        _ route: Route, _ target: AlternativeServiceTable.Target, _ access: NetworkAccess, handshakeTimeout: Int64?
     ) -> HTTP3Opening {
         HTTP3Opening(
-            connector: connector, route: route, service: service, access: access, handshakeTimeout: handshakeTimeout
+            connector: connector, route: route, target: target, access: access, handshakeTimeout: handshakeTimeout
         ) { [weak self] connection, count in self?.changed(connection, grownBy: count) }
     }
 

@@ -18,6 +18,24 @@ struct AlternativeServiceTable: Sendable {
         var service: AlternativeService?
         /// Loads do not wait for the connection.
         var isSlow = false
+        var reason = Reason.configured
+    }
+
+    /// Why HTTP/3 is tried.
+    enum Reason: Sendable, Equatable {
+        case configured
+        /// A response's Alt-Svc (RFC 7838).
+        case response
+        /// An HTTPS record (RFC 9460).
+        case record
+
+        var words: String {
+            switch self {
+            case .configured: "as the configuration asks"
+            case .response: "offered in a response (Alt-Svc)"
+            case .record: "offered in an HTTPS record"
+            }
+        }
     }
 
     /// Returns where HTTP/3 is to be tried; `nil` for nowhere.
@@ -26,7 +44,11 @@ struct AlternativeServiceTable: Sendable {
         let record = records[origin]
         let service = record?.offer(now)
         guard service != nil || isPreferred else { return nil }
-        return record?.isResting(now) == true ? nil : Target(service: service, isSlow: record?.isSlow ?? false)
+        return record?.isResting(now) == true
+            ? nil
+            : Target(
+                service: service, isSlow: record?.isSlow ?? false,
+                reason: service == nil ? .configured : .response)
     }
 
     /// Whether the origin has offered HTTP/3.

@@ -249,8 +249,8 @@ public struct Configuration: Sendable {
     package var requestVersion = HTTPVersion.http11
     /// The local ports and keep-alive probes of sockets; by default the system's port, and no probes.
     package var sockets = SocketSetup()
-    /// Receives the bytes of every HTTP/1 connection and the frames of every HTTP/2 one, unencrypted: `urlload
-    /// --trace`.
+    /// Receives the bytes of every HTTP/1 connection and the frames of every HTTP/2 and HTTP/3 one, unencrypted:
+    /// `urlload --trace`.
     package var wireTap: (@Sendable (WireTapEvent) -> Void)?
     /// Makes the transports of connections in place of sockets; tests script it.
     package var dial: (@Sendable (Origin, StopToken) async throws(IOFailure) -> any Transport)?
@@ -283,8 +283,10 @@ package enum WireTapEvent: Sendable {
     case connected(String, connection: Int)
     case sent([UInt8], connection: Int)
     case received([UInt8], connection: Int)
-    /// An HTTP/2 frame that begins to be sent or received, described on one line.
+    /// An HTTP/2 or HTTP/3 frame that begins to be sent or received, or a packet of QUIC, described on one line.
     case frame(String, isSent: Bool, connection: Int)
+    /// A record of the log of an HTTP/3 connection: qlog in JSON-SEQ, without secrets.
+    case log([UInt8], connection: Int)
     /// The head of an HTTP/2 message, with a start line for display: `stream 1: GET / HTTP/2`.
     case head(String, Headers, isSent: Bool, connection: Int)
     /// A response that breaks a rule and is read all the same.

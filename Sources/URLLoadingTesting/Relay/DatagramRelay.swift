@@ -1,43 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Foundation
 package import Glibc
 import Synchronization
 import URLLoadingIO
 
-/// A network between clients and a server of datagrams on the loopback address, with faults in both directions and a
-/// thread of its own.
-package final class DatagramRelay: Sendable {
-    /// Where clients send to.
-    package let port: UInt16
+/// A network between clients and a server of datagrams, such as one of QUIC, on the loopback address, with faults in
+/// both directions.
+///
+/// ```swift
+/// var network = DatagramFaults(seed: 7)
+/// network.loss = 0.05
+/// let relay = try DatagramRelay(to: port, client: network, server: network)
+/// defer { relay.stop() }
+/// // The client sends to 127.0.0.1 at `relay.port`, and the server answers as if that were its own port.
+/// ```
+/// The server sees an address of its own for each client. For connections over TCP, see ``NetworkRelay``.
+public final class DatagramRelay: Sendable {
+    /// The port of 127.0.0.1 that clients send to.
+    public let port: UInt16
     private let state: Lock<State>
 
     private struct State: Sendable {
         var isStopped = false
-        /// The numbers of datagrams of the clients after which the server sees another address, as behind a router that
-        /// has forgotten them.
         var rebindings: [Int]
         var rebindingCount = 0
         var faultCount = 0
     }
 
+    /// Begins to pass datagrams on, until ``stop()``.
     /// - Parameters:
-    ///   - client: what happens to the datagrams of each client, and `server` to those for it.
-    package init(
+    ///   - server: the port of the server on 127.0.0.1.
+    ///   - client: what happens to the datagrams of each client.
+    ///   - faults: what happens to the datagrams for each client.
+    ///   - rebindings: the numbers of datagrams of the clients after which the server sees another address, as behind a
+    ///     router that has forgotten them; in ascending order, none by default.
+    /// - Throws: an error if no socket could be created.
+    public init(
         to server: UInt16, client: DatagramFaults, server faults: DatagramFaults, rebindings: [Int] = []
     ) throws {
         let listener = try DatagramSockets.bound()
         port = listener.port
         state = Lock(State(rebindings: rebindings))
-        Thread.detachNewThread { [self] in relay(listener.descriptor, to: server, client, faults) }
+        BlockingThreads(limit: 1).run { [self] in relay(listener.descriptor, to: server, client, faults) }
     }
 
-    package func stop() { state.withLock { $0.isStopped = true } }
+    /// Ends the relay within some milliseconds; datagrams on their way are lost.
+    public func stop() { state.withLock { $0.isStopped = true } }
 
     /// How often the server has seen another address of a client.
-    package var rebindingCount: Int { state.withLock { $0.rebindingCount } }
+    public var rebindingCount: Int { state.withLock { $0.rebindingCount } }
     /// The number of datagrams that did not arrive unchanged and in order.
-    package var faultCount: Int { state.withLock { $0.faultCount } }
+    public var faultCount: Int { state.withLock { $0.faultCount } }
 
     /// One client, and the socket that the server sees in its place.
     private struct Client {
@@ -49,14 +62,13 @@ package final class DatagramRelay: Sendable {
 
     private func relay(_ listener: Int32, to server: UInt16, _ up: DatagramFaults, _ down: DatagramFaults) {
         var clients: [UInt16: Client] = [:]
-        var buffer = [UInt8](repeating: 0, count: 65_536)
         while !state.withLock({ $0.isStopped }) {
             var waiting = ([listener] + clients.values.map(\.descriptor)).map {
                 pollfd(fd: $0, events: Int16(POLLIN), revents: 0)
             }
             _ = poll(&waiting, nfds_t(waiting.count), 1)
             let now = Poller.now()
-            while let (datagram, from) = receive(listener, &buffer) {
+            while let (datagram, from) = DatagramSockets.receive(listener) {
                 if clients[from.sin_port] == nil, let own = try? DatagramSockets.bound() {
                     clients[from.sin_port] = Client(address: from, descriptor: own.descriptor, up: up, down: down)
                 }
@@ -65,7 +77,9 @@ package final class DatagramRelay: Sendable {
             }
             for key in clients.keys {
                 guard var client = clients.removeValue(forKey: key) else { continue }
-                while let (datagram, _) = receive(client.descriptor, &buffer) { client.down.add(datagram, now: now) }
+                while let (datagram, _) = DatagramSockets.receive(client.descriptor) {
+                    client.down.add(datagram, now: now)
+                }
                 for datagram in client.up.arrived(now: now) {
                     DatagramSockets.send(datagram, from: client.descriptor, to: DatagramSockets.address(server))
                 }
@@ -93,17 +107,6 @@ package final class DatagramRelay: Sendable {
         client?.descriptor = own.descriptor
         close(old)
     }
-
-    private func receive(_ descriptor: Int32, _ buffer: inout [UInt8]) -> ([UInt8], sockaddr_in)? {
-        var from = sockaddr_in()
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let count = withUnsafeMutablePointer(to: &from) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                recvfrom(descriptor, &buffer, buffer.count, Int32(MSG_DONTWAIT), $0, &length)
-            }
-        }
-        return count < 0 ? nil : (Array(buffer[..<count]), from)
-    }
 }
 
 /// Sockets for datagrams on the loopback address.
@@ -124,6 +127,15 @@ package enum DatagramSockets {
         return (descriptor, UInt16(bigEndian: address.sin_port))
     }
 
+    package static func close(_ descriptor: Int32) { _ = Glibc.close(descriptor) }
+
+    /// A port that no socket has; another process may take it.
+    package static func free() throws -> UInt16 {
+        let (descriptor, port) = try bound()
+        close(descriptor)
+        return port
+    }
+
     package static func address(_ port: UInt16) -> sockaddr_in {
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
@@ -139,6 +151,20 @@ package enum DatagramSockets {
                 sendto(
                     descriptor, datagram, datagram.count, 0, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
             }
+        }
+    }
+
+    /// Returns the next datagram and its sender; `nil` if none has arrived.
+    package static func receive(_ descriptor: Int32) -> ([UInt8], sockaddr_in)? {
+        var from = sockaddr_in()
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        return withUnsafeTemporaryAllocation(byteCount: 1 << 16, alignment: 1) { buffer in
+            let count = withUnsafeMutablePointer(to: &from) {
+                $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    recvfrom(descriptor, buffer.baseAddress, buffer.count, Int32(MSG_DONTWAIT), $0, &length)
+                }
+            }
+            return count < 0 ? nil : (Array(buffer[..<count]), from)
         }
     }
 }
