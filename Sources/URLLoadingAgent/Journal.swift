@@ -3,7 +3,6 @@
 // The persistent state of the agent.
 
 import URLLoading
-import URLLoadingIO
 
 /// The right to change one transfer of a journal. It ends when another agent claims the transfer: that claim has a
 /// greater epoch, and a change under the earlier epoch is refused.

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import URLLoading
-import URLLoadingIO
-import URLLoadingWire
 
 /// Decides what follows a failed attempt, or a response that asks for a retry. Pure: the time is passed in.
 ///

@@ -2,7 +2,6 @@
 
 // The states of one transfer and their transitions, as a value. It knows no file, no socket and no clock.
 
-import FoundationEssentials
 import URLLoading
 import URLLoadingIO
 

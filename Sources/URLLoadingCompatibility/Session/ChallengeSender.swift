@@ -4,7 +4,6 @@
 // challenge; the first answer counts.
 
 import Foundation
-import URLLoading
 
 final class ChallengeSender: NSObject, URLAuthenticationChallengeSender, Sendable {
     typealias Reply = @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void

@@ -3,7 +3,6 @@
 // The facts of one transaction, noted while it runs. Used by the owner of its exchange, one task at a time; handed to
 // the emitter at its end, and never changed after the load's end.
 
-import FoundationEssentials
 import URLLoadingIO
 import URLLoadingWire
 
