@@ -95,12 +95,7 @@ final class SQLiteJournal: Journal {
         let database = try Database(path: path, durability: .exclusive)
         // 512 KiB of pages: the journal is read once, and written a few rows at a time.
         try database.execute("PRAGMA cache_size = -512")
-        var version: Int64 = 0
-        let pragma = try database.statement("PRAGMA user_version")
-        try pragma.each { () throws(DatabaseFailure) in
-            version = pragma.integer(0)
-            return false
-        }
+        let version = try database.statement("PRAGMA user_version").first { $0.integer(0) } ?? 0
         var content = JournalContent()
         guard version <= schema.version else {
             content.nextNumber = -version
