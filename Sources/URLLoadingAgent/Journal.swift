@@ -200,6 +200,9 @@ enum JournalChange: Sendable, Equatable {
     /// The claim under which the change is made; `nil` for changes that need none.
     var claim: TransferClaim? {
         switch self {
+/// Called when a group was written, or will not be.
+typealias JournalAnswer = @Sendable (Result<JournalReceipt, JournalFailure>) -> Void
+
         case .order(let claim, _, _), .update(let claim, _, _, _), .event(let claim): claim
         case .identifier, .leave, .accept, .acknowledge, .pause, .command, .carriedOut: nil
         }
@@ -289,15 +292,12 @@ protocol Journal: Sendable {
     ///   - mayFail: whether a group that cannot be written is dropped; otherwise its write is retried until it
     ///     succeeds, or its claim is stale.
     ///   - done: called on a thread of the journal when the group is on the disk, or was dropped.
-    func write(
-        _ changes: [JournalChange], mayFail: Bool,
-        done: @escaping @Sendable (Result<JournalReceipt, JournalFailure>) -> Void)
+    func write(_ changes: [JournalChange], mayFail: Bool, done: @escaping JournalAnswer)
 
     /// Queues a new transfer, in a group that is dropped if it cannot be written.
     /// - Parameter isWanted: whether its program is still there; asked just before each attempt to write it.
     func submit(
-        _ transfer: JournaledTransfer, while isWanted: @escaping @Sendable () -> Bool,
-        done: @escaping @Sendable (Result<JournalReceipt, JournalFailure>) -> Void)
+        _ transfer: JournaledTransfer, while isWanted: @escaping @Sendable () -> Bool, done: @escaping JournalAnswer)
 
     /// Returns transfers of an identifier with greater numbers than `number`, in order, without their secrets.
     func transfers(of identifier: String, after number: Int64, atMost count: Int) async throws(JournalFailure)
@@ -319,8 +319,7 @@ extension Journal {
     var isReached: Bool { true }
     func unpark(_ identifier: String, again: Bool) async throws(JournalFailure) {}
     func submit(
-        _ transfer: JournaledTransfer, while isWanted: @escaping @Sendable () -> Bool,
-        done: @escaping @Sendable (Result<JournalReceipt, JournalFailure>) -> Void
+        _ transfer: JournaledTransfer, while isWanted: @escaping @Sendable () -> Bool, done: @escaping JournalAnswer
     ) {
         write([.accept(transfer)], mayFail: true, done: done)
     }

@@ -14,7 +14,7 @@ final class SQLiteJournal: Journal {
     private struct Group: Sendable {
         let changes: [JournalChange]
         let mayFail: Bool
-        let done: @Sendable (Result<JournalReceipt, JournalFailure>) -> Void
+        let done: JournalAnswer
     }
     private struct Queue: Sendable {
         var groups: [Group] = []
@@ -188,10 +188,7 @@ final class SQLiteJournal: Journal {
 
     // MARK: Writing
 
-    func write(
-        _ changes: [JournalChange], mayFail: Bool,
-        done: @escaping @Sendable (Result<JournalReceipt, JournalFailure>) -> Void
-    ) {
+    func write(_ changes: [JournalChange], mayFail: Bool, done: @escaping JournalAnswer) {
         let group = Group(changes: changes, mayFail: mayFail, done: done)
         let mustSchedule = queue.withLock { queue in
             queue.groups.append(group)
