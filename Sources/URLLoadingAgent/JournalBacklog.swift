@@ -52,8 +52,6 @@ struct JournalBacklog: Sendable {
     private(set) var groups: [JournalGroup] = []
     private(set) var size = 0
 
-    init() {}
-
     /// Whether only changes of accepted work are added.
     var isFull: Bool { size >= Self.limit }
 

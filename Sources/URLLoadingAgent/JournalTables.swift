@@ -22,8 +22,6 @@ struct JournalContent: Sendable {
     var transfers: [JournaledTransfer] = []
     /// Greater than the number of any transfer and the sequence of any event so far, including removed ones.
     var nextNumber: Int64 = 1
-
-    init() {}
 }
 
 /// The tables of the journal.
@@ -153,10 +151,10 @@ enum JournalTables {
         ).rows {
             var row = transfer($0, from: 0)
             row.secrets = secrets.removeValue(forKey: "transfer " + row.id)
-        let last = try database.statement("SELECT value FROM counter WHERE name = 'number'").first { $0.integer(0) }
-        if let last { content.nextNumber = last + 1 }
             return row
         }
+        let last = try database.statement("SELECT value FROM counter WHERE name = 'number'").first { $0.integer(0) }
+        if let last { content.nextNumber = last + 1 }
         return content
     }
 
