@@ -2,7 +2,6 @@
 
 // Runs the agent's process: journal, socket, programs, idleness, exit.
 
-import Glibc
 import URLLoading
 import URLLoadingIO
 

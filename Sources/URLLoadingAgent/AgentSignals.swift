@@ -4,7 +4,6 @@
 // semaphore, because few functions are async-signal-safe.
 
 import Glibc
-import Synchronization
 
 enum AgentSignals {
     nonisolated(unsafe) private static let arrivals = UnsafeMutablePointer<sem_t>.allocate(capacity: 1)

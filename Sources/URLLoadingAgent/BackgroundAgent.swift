@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import URLLoading
-import URLLoadingIO
 
 /// The background agent as a program: `url-loading-agent`, or a program that serves as its own agent.
 ///

@@ -33,8 +33,6 @@ struct FleetReport: Sendable, Equatable {
     /// The one that was accepted first.
     var oldest: JournaledTransfer?
 
-    init() {}
-
     /// The report as lines of text.
     /// - Parameters:
     ///   - own: the name of the agent that is asked.

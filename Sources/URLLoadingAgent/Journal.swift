@@ -3,7 +3,6 @@
 // The persistent state of the agent.
 
 import URLLoading
-import URLLoadingIO
 
 /// The right to change one transfer of a journal. It ends when another agent claims the transfer: that claim has a
 /// greater epoch, and a change under the earlier epoch is refused.
@@ -14,8 +13,6 @@ struct TransferClaim: Sendable, Hashable {
 
     /// Of a transfer that no journal has accepted yet.
     static let none = TransferClaim(number: 0, epoch: 0)
-
-    init(number: Int64, epoch: Int64) { (self.number, self.epoch) = (number, epoch) }
 }
 
 /// Which agent has to do with a transfer next.
@@ -34,26 +31,18 @@ enum TransferStanding: Sendable, Equatable {
 
 /// What a journal must know of a transfer to give it to an agent.
 struct JournaledTerms: Sendable, Equatable {
-    var host: String
-    var priority: UInt8
-    var isDiscretionary: Bool
+    var host = ""
+    var priority = TransferOrder.usualPriority
+    var isDiscretionary = false
     /// Transfers of an identifier with the same affinity belong to one agent while it lives.
     var affinity: String?
-    var standing: TransferStanding
-
-    init(
-        host: String = "", priority: UInt8 = TransferOrder.usualPriority, isDiscretionary: Bool = false,
-        affinity: String? = nil, standing: TransferStanding = .ready
-    ) {
-        (self.host, self.priority, self.isDiscretionary) = (host, priority, isDiscretionary)
-        (self.affinity, self.standing) = (affinity, standing)
-    }
+    var standing = TransferStanding.ready
 }
 
 /// One transfer as it is recorded.
 struct JournaledTransfer: Sendable, Equatable {
     /// The number of the transfer, and the epoch of the last claim.
-    var claim: TransferClaim
+    var claim = TransferClaim.none
     var id: String
     var identifier: String
     /// An encoded ``TransferOrder``.
@@ -65,16 +54,7 @@ struct JournaledTransfer: Sendable, Equatable {
     /// The encoded ``TransferSecrets``; `nil` in rows that are read for a program.
     var secrets: [UInt8]?
     /// Of a new transfer. Journals need not return them.
-    var terms: JournaledTerms
-
-    init(
-        claim: TransferClaim = .none, id: String, identifier: String, order: [UInt8], state: [UInt8],
-        progress: [UInt8], secrets: [UInt8]? = nil, terms: JournaledTerms = JournaledTerms()
-    ) {
-        (self.claim, self.id, self.identifier) = (claim, id, identifier)
-        (self.order, self.state, self.progress) = (order, state, progress)
-        (self.secrets, self.terms) = (secrets, terms)
-    }
+    var terms = JournaledTerms()
 }
 
 /// An identifier as it is recorded.
@@ -83,19 +63,13 @@ struct JournaledIdentifier: Sendable, Equatable {
     var settings: [UInt8]
     var secrets: [UInt8]?
     /// The number of its events that no program has acknowledged.
-    var undelivered: Int
-
-    init(name: String, settings: [UInt8], secrets: [UInt8]? = nil, undelivered: Int = 0) {
-        (self.name, self.settings, self.secrets, self.undelivered) = (name, settings, secrets, undelivered)
-    }
+    var undelivered = 0
 }
 
 /// An event that no program has acknowledged, with its transfer.
 struct JournaledEvent: Sendable, Equatable {
     var sequence: Int64
     var transfer: JournaledTransfer
-
-    init(sequence: Int64, transfer: JournaledTransfer) { (self.sequence, self.transfer) = (sequence, transfer) }
 }
 
 /// Which transfers an agent claims.
@@ -156,11 +130,6 @@ struct JournaledCommand: Sendable, Equatable {
     var identifier: String
     var verb: String
     var argument: [UInt8]
-
-    init(number: Int64, transfer: String, identifier: String, verb: String, argument: [UInt8]) {
-        (self.number, self.transfer, self.identifier) = (number, transfer, identifier)
-        (self.verb, self.argument) = (verb, argument)
-    }
 }
 
 /// What an agent has lost without knowing it, because it was stopped or away for longer than its leases.
@@ -169,10 +138,6 @@ struct JournalRenewal: Sendable, Equatable {
     var lost: Set<Int64> = []
     /// The identifiers whose programs are attached to this agent as far as the journal knows.
     var identifiers: Set<String> = []
-
-    init(lost: Set<Int64> = [], identifiers: Set<String> = []) {
-        (self.lost, self.identifiers) = (lost, identifiers)
-    }
 }
 
 /// One change. The changes of a group are written together or not at all.
@@ -221,8 +186,6 @@ struct JournalReceipt: Sendable, Equatable {
     var acceptance: Acceptance?
     /// The transfer that was removed with its event; `nil` if the event was acknowledged before.
     var removed: JournaledTransfer?
-
-    init() {}
 }
 
 enum JournalFailure: Error, Sendable, Equatable {
@@ -236,6 +199,9 @@ enum JournalFailure: Error, Sendable, Equatable {
     case elsewhere
     case failed(String)
 }
+
+/// Called when a group was written, or will not be.
+typealias JournalAnswer = @Sendable (Result<JournalReceipt, JournalFailure>) -> Void
 
 /// The persistent memory of agents.
 ///
@@ -290,15 +256,12 @@ protocol Journal: Sendable {
     ///   - mayFail: whether a group that cannot be written is dropped; otherwise its write is retried until it
     ///     succeeds, or its claim is stale.
     ///   - done: called on a thread of the journal when the group is on the disk, or was dropped.
-    func write(
-        _ changes: [JournalChange], mayFail: Bool,
-        done: @escaping @Sendable (Result<JournalReceipt, JournalFailure>) -> Void)
+    func write(_ changes: [JournalChange], mayFail: Bool, done: @escaping JournalAnswer)
 
     /// Queues a new transfer, in a group that is dropped if it cannot be written.
     /// - Parameter isWanted: whether its program is still there; asked just before each attempt to write it.
     func submit(
-        _ transfer: JournaledTransfer, while isWanted: @escaping @Sendable () -> Bool,
-        done: @escaping @Sendable (Result<JournalReceipt, JournalFailure>) -> Void)
+        _ transfer: JournaledTransfer, while isWanted: @escaping @Sendable () -> Bool, done: @escaping JournalAnswer)
 
     /// Returns transfers of an identifier with greater numbers than `number`, in order, without their secrets.
     func transfers(of identifier: String, after number: Int64, atMost count: Int) async throws(JournalFailure)
@@ -320,8 +283,7 @@ extension Journal {
     var isReached: Bool { true }
     func unpark(_ identifier: String, again: Bool) async throws(JournalFailure) {}
     func submit(
-        _ transfer: JournaledTransfer, while isWanted: @escaping @Sendable () -> Bool,
-        done: @escaping @Sendable (Result<JournalReceipt, JournalFailure>) -> Void
+        _ transfer: JournaledTransfer, while isWanted: @escaping @Sendable () -> Bool, done: @escaping JournalAnswer
     ) {
         write([.accept(transfer)], mayFail: true, done: done)
     }

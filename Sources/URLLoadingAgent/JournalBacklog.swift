@@ -7,11 +7,11 @@ struct JournalGroup: Sendable {
     let mayFail: Bool
     /// Whether the group is still to be written.
     let isWanted: @Sendable () -> Bool
-    let done: @Sendable (Result<JournalReceipt, JournalFailure>) -> Void
+    let done: JournalAnswer
 
     init(
         _ changes: [JournalChange], mayFail: Bool, while isWanted: @escaping @Sendable () -> Bool = { true },
-        done: @escaping @Sendable (Result<JournalReceipt, JournalFailure>) -> Void
+        done: @escaping JournalAnswer
     ) {
         (self.changes, self.mayFail, self.isWanted, self.done) = (changes, mayFail, isWanted, done)
     }
@@ -51,8 +51,6 @@ struct JournalBacklog: Sendable {
 
     private(set) var groups: [JournalGroup] = []
     private(set) var size = 0
-
-    init() {}
 
     /// Whether only changes of accepted work are added.
     var isFull: Bool { size >= Self.limit }

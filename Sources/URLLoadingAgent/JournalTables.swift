@@ -22,8 +22,6 @@ struct JournalContent: Sendable {
     var transfers: [JournaledTransfer] = []
     /// Greater than the number of any transfer and the sequence of any event so far, including removed ones.
     var nextNumber: Int64 = 1
-
-    init() {}
 }
 
 /// The tables of the journal.
@@ -78,12 +76,8 @@ enum JournalTables {
     private static func accept(
         _ transfer: JournaledTransfer, _ database: Database, _ nextNumber: inout Int64
     ) throws(DatabaseFailure) -> JournalReceipt.Acceptance {
-        var known: String?
-        let found = try database.statement("SELECT identifier FROM transfer WHERE id = ?")
-        try found.each([.text(transfer.id)]) { () throws(DatabaseFailure) in
-            known = found.text(0)
-            return false
-        }
+        let known = try database.statement("SELECT identifier FROM transfer WHERE id = ?")
+            .first([.text(transfer.id)]) { $0.text(0) }
         if let known { return .known(identifier: known) }
         let number = nextNumber
         try database.statement("INSERT INTO transfer VALUES (?, ?, ?, ?, ?, ?)").run(
@@ -106,13 +100,9 @@ enum JournalTables {
     }
 
     private static func forget(_ name: String, _ database: Database) throws(DatabaseFailure) {
-        var isUsed = false
-        let found = try database.statement("SELECT 1 FROM transfer WHERE identifier = ? LIMIT 1")
-        try found.each([.text(name)]) { () throws(DatabaseFailure) in
-            isUsed = true
-            return false
-        }
-        guard !isUsed else { return }
+        let used = try database.statement("SELECT 1 FROM transfer WHERE identifier = ? LIMIT 1")
+            .first([.text(name)]) { $0.integer(0) }
+        guard used == nil else { return }
         try database.statement("DELETE FROM identifier WHERE name = ?").run(.text(name))
         try removeSecrets(of: "identifier " + name, database)
     }
@@ -143,75 +133,64 @@ enum JournalTables {
             secrets[secret.text(0)] = secret.blob(1)
             return true
         }
-        let identifier = try database.statement(
+        content.identifiers = try database.statement(
             """
             SELECT name, settings, (SELECT count(*) FROM event WHERE event.identifier = identifier.name)
             FROM identifier
-            """)
-        try identifier.each { () throws(DatabaseFailure) in
-            let name = identifier.text(0)
-            content.identifiers.append(
-                JournaledIdentifier(
-                    name: name, settings: identifier.blob(1), secrets: secrets["identifier " + name],
-                    undelivered: Int(identifier.integer(2))))
-            return true
+            """
+        ).rows {
+            JournaledIdentifier(
+                name: $0.text(0), settings: $0.blob(1), secrets: secrets["identifier " + $0.text(0)],
+                undelivered: Int($0.integer(2)))
         }
-        let transfer = try database.statement(
+        content.transfers = try database.statement(
             """
             SELECT number, id, identifier, task, state, progress FROM transfer
             WHERE id NOT IN (SELECT transfer FROM event) ORDER BY number
-            """)
-        try transfer.each { () throws(DatabaseFailure) in
-            var row = self.transfer(transfer, from: 0)
+            """
+        ).rows {
+            var row = transfer($0, from: 0)
             row.secrets = secrets.removeValue(forKey: "transfer " + row.id)
-            content.transfers.append(row)
-            return true
+            return row
         }
-        let counter = try database.statement("SELECT value FROM counter WHERE name = 'number'")
-        try counter.each { () throws(DatabaseFailure) in
-            content.nextNumber = min(counter.integer(0), .max - 1) + 1
-            return false
-        }
+        let last = try database.statement("SELECT value FROM counter WHERE name = 'number'").first { $0.integer(0) }
+        if let last { content.nextNumber = min(last, .max - 1) + 1 }
         return content
     }
 
     static func transfers(
         of identifier: String, after number: Int64, atMost count: Int, _ database: Database
     ) throws(DatabaseFailure) -> [JournaledTransfer] {
-        try rows(
-            database.statement(
-                """
-                SELECT number, id, identifier, task, state, progress FROM transfer
-                WHERE identifier = ? AND number > ? ORDER BY number LIMIT ?
-                """), [.text(identifier), .integer(number), .integer(Int64(count))]
-        ) { transfer($0, from: 0) }
+        try database.statement(
+            """
+            SELECT number, id, identifier, task, state, progress FROM transfer
+            WHERE identifier = ? AND number > ? ORDER BY number LIMIT ?
+            """
+        ).rows([.text(identifier), .integer(number), .integer(Int64(count))]) { transfer($0, from: 0) }
     }
 
     static func transfer(_ id: String, _ database: Database) throws(DatabaseFailure) -> JournaledTransfer? {
-        try rows(
-            database.statement("SELECT number, id, identifier, task, state, progress FROM transfer WHERE id = ?"),
-            [.text(id)]
-        ) { transfer($0, from: 0) }.first
+        try database.statement("SELECT number, id, identifier, task, state, progress FROM transfer WHERE id = ?")
+            .first([.text(id)]) { transfer($0, from: 0) }
     }
 
     static func events(
         of identifier: String, after sequence: Int64, atMost count: Int, _ database: Database
     ) throws(DatabaseFailure) -> [JournaledEvent] {
-        try rows(
-            database.statement(
-                """
-                SELECT sequence, number, id, transfer.identifier, task, state, progress
-                FROM event JOIN transfer ON transfer.id = event.transfer
-                WHERE event.identifier = ? AND sequence > ? ORDER BY sequence LIMIT ?
-                """), [.text(identifier), .integer(sequence), .integer(Int64(count))]
-        ) { JournaledEvent(sequence: $0.integer(0), transfer: transfer($0, from: 1)) }
+        try database.statement(
+            """
+            SELECT sequence, number, id, transfer.identifier, task, state, progress
+            FROM event JOIN transfer ON transfer.id = event.transfer
+            WHERE event.identifier = ? AND sequence > ? ORDER BY sequence LIMIT ?
+            """
+        ).rows([.text(identifier), .integer(sequence), .integer(Int64(count))]) {
+            JournaledEvent(sequence: $0.integer(0), transfer: transfer($0, from: 1))
+        }
     }
 
     static func sequences(of identifier: String, _ database: Database) throws(DatabaseFailure) -> [Int64] {
-        try rows(
-            database.statement("SELECT sequence FROM event WHERE identifier = ? ORDER BY sequence"),
-            [.text(identifier)]
-        ) { $0.integer(0) }
+        try database.statement("SELECT sequence FROM event WHERE identifier = ? ORDER BY sequence")
+            .rows([.text(identifier)]) { $0.integer(0) }
     }
 
     /// Reads a transfer whose columns begin at the given one.
@@ -220,16 +199,5 @@ enum JournalTables {
             claim: TransferClaim(number: row.integer(first), epoch: epoch), id: row.text(first + 1),
             identifier: row.text(first + 2), order: row.blob(first + 3), state: row.blob(first + 4),
             progress: row.blob(first + 5))
-    }
-
-    private static func rows<R>(
-        _ statement: DatabaseStatement, _ values: [DatabaseStatement.Value], _ read: (DatabaseStatement) -> R
-    ) throws(DatabaseFailure) -> [R] {
-        var found: [R] = []
-        try statement.each(values) { () throws(DatabaseFailure) in
-            found.append(read(statement))
-            return true
-        }
-        return found
     }
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import FoundationEssentials
 import Synchronization
 import URLLoadingIO
 
@@ -237,16 +236,12 @@ final class PostgresJournal: Journal {
     var isFull: Bool { state.withLock(\.backlog.isFull) }
     var isReached: Bool { state.withLock { $0.connection != nil } }
 
-    func write(
-        _ changes: [JournalChange], mayFail: Bool,
-        done: @escaping @Sendable (Result<JournalReceipt, JournalFailure>) -> Void
-    ) {
+    func write(_ changes: [JournalChange], mayFail: Bool, done: @escaping JournalAnswer) {
         write(JournalGroup(changes, mayFail: mayFail, done: done))
     }
 
     func submit(
-        _ transfer: JournaledTransfer, while isWanted: @escaping @Sendable () -> Bool,
-        done: @escaping @Sendable (Result<JournalReceipt, JournalFailure>) -> Void
+        _ transfer: JournaledTransfer, while isWanted: @escaping @Sendable () -> Bool, done: @escaping JournalAnswer
     ) {
         write(JournalGroup([.accept(transfer)], mayFail: true, while: isWanted, done: done))
     }

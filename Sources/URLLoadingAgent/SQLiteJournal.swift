@@ -14,7 +14,7 @@ final class SQLiteJournal: Journal {
     private struct Group: Sendable {
         let changes: [JournalChange]
         let mayFail: Bool
-        let done: @Sendable (Result<JournalReceipt, JournalFailure>) -> Void
+        let done: JournalAnswer
     }
     private struct Queue: Sendable {
         var groups: [Group] = []
@@ -95,12 +95,7 @@ final class SQLiteJournal: Journal {
         let database = try Database(path: path, durability: .exclusive)
         // 512 KiB of pages: the journal is read once, and written a few rows at a time.
         try database.execute("PRAGMA cache_size = -512")
-        var version: Int64 = 0
-        let pragma = try database.statement("PRAGMA user_version")
-        try pragma.each { () throws(DatabaseFailure) in
-            version = pragma.integer(0)
-            return false
-        }
+        let version = try database.statement("PRAGMA user_version").first { $0.integer(0) } ?? 0
         var content = JournalContent()
         guard version <= schema.version else {
             content.nextNumber = -version
@@ -193,10 +188,7 @@ final class SQLiteJournal: Journal {
 
     // MARK: Writing
 
-    func write(
-        _ changes: [JournalChange], mayFail: Bool,
-        done: @escaping @Sendable (Result<JournalReceipt, JournalFailure>) -> Void
-    ) {
+    func write(_ changes: [JournalChange], mayFail: Bool, done: @escaping JournalAnswer) {
         let group = Group(changes: changes, mayFail: mayFail, done: done)
         let mustSchedule = queue.withLock { queue in
             queue.groups.append(group)

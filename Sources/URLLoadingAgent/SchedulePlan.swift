@@ -12,23 +12,14 @@ struct SchedulePlan: Sendable, Equatable {
         var priority: UInt8
         /// The order of acceptance; older transfers have lower numbers.
         var number: Int64
-        var isDiscretionary: Bool
-        var isResumable: Bool
-
-        init(
-            id: String, identifier: String, host: String, priority: UInt8, number: Int64, isDiscretionary: Bool = false,
-            isResumable: Bool = true
-        ) {
-            (self.id, self.identifier, self.host, self.priority) = (id, identifier, host, priority)
-            (self.number, self.isDiscretionary, self.isResumable) = (number, isDiscretionary, isResumable)
-        }
+        var isDiscretionary = false
+        var isResumable = true
     }
 
     struct Limits: Sendable, Equatable {
         var host = 6
         var identifier = 6
         var agent = 32
-        init() {}
     }
 
     /// The transfers to begin, in order.

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import URLLoading
-import URLLoadingIO
-import URLLoadingWire
 
 /// Decides what follows a failed attempt, or a response that asks for a retry. Pure: the time is passed in.
 ///
@@ -23,13 +21,6 @@ enum TransferRetryPlan: Sendable, Equatable {
         var share: Double
         /// No server received any part of the request's body, or the request may be repeated without harm.
         var mayRepeat: Bool
-
-        init(
-            now: Int64, began: Int64, resourceTimeout: Int64?, failures: Int, share: Double, mayRepeat: Bool
-        ) {
-            (self.now, self.began, self.resourceTimeout) = (now, began, resourceTimeout)
-            (self.failures, self.share, self.mayRepeat) = (failures, share, mayRepeat)
-        }
 
         /// The time until the resource timeout, at least a nanosecond; `nil` without one.
         var timeLeft: Duration? { resourceTimeout.map { .nanoseconds(max(1, $0.less(now.less(began)))) } }

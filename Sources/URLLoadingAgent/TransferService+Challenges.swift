@@ -3,7 +3,6 @@
 // Challenges of transfers: put to the connected program, or kept until it comes back.
 
 import URLLoading
-import URLLoadingIO
 import URLLoadingWire
 
 /// A challenge that was put to a program.

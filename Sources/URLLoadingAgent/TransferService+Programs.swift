@@ -32,6 +32,9 @@ final class AgentClient: Sendable {
 }
 
 extension TransferService {
+    /// Sends the answer to a request.
+    private typealias Reply = @Sendable (AgentMessage) -> Void
+
     private static func refusal(_ code: AgentFailure.Code, _ detail: String, process: Int64 = 0) -> AgentMessage {
         .refused(AgentFailure(code, detail, process: process).refusal)
     }
@@ -42,7 +45,7 @@ extension TransferService {
 
     /// Handles one request of a program. Replies are sent when they are ready, in any order.
     func receive(_ incoming: AgentChannel.Incoming, from client: AgentClient) {
-        let reply: @Sendable (AgentMessage) -> Void = { message in
+        let reply: Reply = { message in
             guard client.channel.send(message, id: incoming.id) == .tooLarge else { return }
             client.channel.send(Self.refusal(.refused, "the answer does not fit a message"), id: incoming.id)
         }
@@ -75,7 +78,7 @@ extension TransferService {
     /// - Parameter mayLoad: whether the identifier's settings are asked of the journal, if this agent has forgotten them.
     private func observe(
         _ incoming: AgentChannel.Incoming, from client: AgentClient, as name: String, mayLoad: Bool = true,
-        _ reply: @escaping @Sendable (AgentMessage) -> Void
+        _ reply: @escaping Reply
     ) {
         switch incoming.message {
         case .submit(let submission) where owners[name] != nil:
@@ -92,8 +95,7 @@ extension TransferService {
     }
 
     private func receive(
-        _ incoming: AgentChannel.Incoming, from client: AgentClient, as name: String,
-        _ reply: @escaping @Sendable (AgentMessage) -> Void
+        _ incoming: AgentChannel.Incoming, from client: AgentClient, as name: String, _ reply: @escaping Reply
     ) {
         switch incoming.message {
         case .submit(let submission):
@@ -118,7 +120,7 @@ extension TransferService {
 
     private func attach(
         _ attachment: AgentMessage.Attachment, _ client: AgentClient, checks: Int = checks,
-        isLoaded: Bool = false, _ reply: @escaping @Sendable (AgentMessage) -> Void
+        isLoaded: Bool = false, _ reply: @escaping Reply
     ) {
         // The program may have left while it waited for its identifier, and nothing would detach it then.
         guard !client.isGone else { return }
@@ -220,7 +222,7 @@ extension TransferService {
         save([.leave(identifier: name)])
     }
 
-    private func handOver(_ reply: @escaping @Sendable (AgentMessage) -> Void) {
+    private func handOver(_ reply: @escaping Reply) {
         log("a newer program asks this agent to hand over")
         reply(.done)
         alarm.handOver()
@@ -231,7 +233,7 @@ extension TransferService {
     /// - Parameter inBackground: whether the program was started for events that it has not handled yet.
     private func submit(
         _ submission: AgentMessage.Submission, _ name: String, _ files: [PassedFile], inBackground: Bool,
-        _ client: AgentClient, _ reply: @escaping @Sendable (AgentMessage) -> Void
+        _ client: AgentClient, _ reply: @escaping Reply
     ) {
         let id = submission.transfer
         // The program repeats a request whose connection ended before the reply.
@@ -262,10 +264,7 @@ extension TransferService {
     }
 
     /// Copies the file of an upload, and records the order with the copy.
-    private func copy(
-        _ transfer: Transfer, _ secrets: [UInt8], _ client: AgentClient,
-        _ reply: @escaping @Sendable (AgentMessage) -> Void
-    ) async {
+    private func copy(_ transfer: Transfer, _ secrets: [UInt8], _ client: AgentClient, _ reply: @escaping Reply) async {
         do throws(JournalFailure) {
             // A transfer that is over keeps its copy.
             if try await journal.transfer(transfer.id) != nil { return record(transfer, secrets, client, reply) }
@@ -305,8 +304,7 @@ extension TransferService {
     /// Records an order, and accepts it when it is on the disk. A program that has gone meanwhile may have submitted it
     /// to another agent.
     private func record(
-        _ transfer: Transfer, _ secrets: [UInt8], hasCopy: Bool = false, _ client: AgentClient,
-        _ reply: @escaping @Sendable (AgentMessage) -> Void
+        _ transfer: Transfer, _ secrets: [UInt8], hasCopy: Bool = false, _ client: AgentClient, _ reply: @escaping Reply
     ) {
         journal.submit(transfer.row(secrets), while: { !client.isGone }) { result in
             Task { await self.submitted(transfer, hasCopy: hasCopy, result, reply) }
@@ -317,8 +315,7 @@ extension TransferService {
     /// - Parameter hasCopy: whether a copy was made for it. Other files of this id belong to a transfer that is over,
     ///   and whose submission was repeated.
     private func refuse(
-        _ transfer: Transfer, hasCopy: Bool = false, _ code: AgentFailure.Code, _ detail: String,
-        _ reply: @Sendable (AgentMessage) -> Void
+        _ transfer: Transfer, hasCopy: Bool = false, _ code: AgentFailure.Code, _ detail: String, _ reply: Reply
     ) {
         settle(transfer.id)
         if hasCopy { BlockingThreads.files.run { [spool] in spool.remove(transfer) } }
@@ -327,8 +324,7 @@ extension TransferService {
     }
 
     private func submitted(
-        _ transfer: Transfer, hasCopy: Bool, _ result: Result<JournalReceipt, JournalFailure>,
-        _ reply: @Sendable (AgentMessage) -> Void
+        _ transfer: Transfer, hasCopy: Bool, _ result: Result<JournalReceipt, JournalFailure>, _ reply: Reply
     ) {
         switch result {
         case .failure(let failure):
@@ -387,9 +383,7 @@ extension TransferService {
     }
 
     /// Answers with a page of the journal, and with what this agent knows better: the progress of its transfers.
-    private func page(
-        _ name: String, after number: Int64, _ reply: @escaping @Sendable (AgentMessage) -> Void
-    ) async {
+    private func page(_ name: String, after number: Int64, _ reply: @escaping Reply) async {
         let rows: [JournaledTransfer]
         do throws(JournalFailure) {
             // One more, which shows whether another page follows.
@@ -419,9 +413,7 @@ extension TransferService {
 
     private static let full = "the agent's journal takes no changes at the moment; try again later"
 
-    private func carryOut(
-        _ command: AgentMessage.Command, _ name: String, _ reply: @escaping @Sendable (AgentMessage) -> Void
-    ) {
+    private func carryOut(_ command: AgentMessage.Command, _ name: String, _ reply: @escaping Reply) {
         let id = command.transfer
         guard !journal.isFull else { return reply(Self.refusal(.journal, Self.full)) }
         guard let transfer = transfers[id] else {
@@ -462,9 +454,7 @@ extension TransferService {
     }
 
     /// Carries out a command for a transfer that this agent does not work on.
-    private func carryOutElsewhere(
-        _ command: AgentMessage.Command, _ name: String, _ reply: @escaping @Sendable (AgentMessage) -> Void
-    ) async {
+    private func carryOutElsewhere(_ command: AgentMessage.Command, _ name: String, _ reply: @escaping Reply) async {
         guard isShared else {
             let known = try? await journal.transfer(command.transfer)
             return reply(known?.identifier == name ? .done : Self.unknown(command.transfer))
@@ -493,13 +483,13 @@ extension TransferService {
         }
     }
 
-    private func listIdentifiers(_ reply: @escaping @Sendable (AgentMessage) -> Void) async {
+    private func listIdentifiers(_ reply: @escaping Reply) async {
         var names = Set(owners.keys)
         if isShared { names.formUnion((try? await journal.identifiers())?.map(\.name) ?? []) }
         reply(.report(text: names.sorted().joined(separator: "\n")))
     }
 
-    private func reportFleet(_ reply: @escaping @Sendable (AgentMessage) -> Void) async {
+    private func reportFleet(_ reply: @escaping Reply) async {
         do throws(JournalFailure) {
             let report = try await journal.fleet()
             reply(.report(text: report?.text(of: journal.agent, now: SystemTime.wall) ?? ""))
@@ -508,9 +498,7 @@ extension TransferService {
 
     // MARK: Events
 
-    private func listen(
-        _ name: String, _ client: AgentClient, _ reply: @escaping @Sendable (AgentMessage) -> Void
-    ) async {
+    private func listen(_ name: String, _ client: AgentClient, _ reply: @escaping Reply) async {
         let attachment = owners[name]?.attachments
         let missed: [Int64]
         do throws(JournalFailure) { missed = try await journal.sequences(of: name) } catch {
@@ -563,9 +551,7 @@ extension TransferService {
         }
     }
 
-    private func acknowledge(
-        _ sequence: Int64, _ name: String, _ reply: @escaping @Sendable (AgentMessage) -> Void
-    ) {
+    private func acknowledge(_ sequence: Int64, _ name: String, _ reply: @escaping Reply) {
         owners[name]?.wakes.acknowledged()
         let client = owners[name]?.client
         let isLast = owners[name]?.visit.handled(event: sequence) == true

@@ -2,7 +2,6 @@
 
 // Starts programs that have undelivered events or unanswered challenges.
 
-import FoundationEssentials
 import URLLoading
 import URLLoadingIO
 

@@ -8,7 +8,6 @@
 import FoundationEssentials
 import URLLoading
 import URLLoadingIO
-import URLLoadingWire
 
 actor TransferService {
     /// An identifier, and the program that uses it.

@@ -2,7 +2,6 @@
 
 // The states of one transfer and their transitions, as a value. It knows no file, no socket and no clock.
 
-import FoundationEssentials
 import URLLoading
 import URLLoadingIO
 
@@ -84,10 +83,6 @@ struct TransferState: Codable, Sendable, Equatable {
         var to: String
         var file: FilePlace
         var outcome: TransferOutcome
-
-        init(from: String, to: String, file: FilePlace, outcome: TransferOutcome) {
-            (self.from, self.to, self.file, self.outcome) = (from, to, file, outcome)
-        }
     }
 
     private(set) var phase = Phase.queued

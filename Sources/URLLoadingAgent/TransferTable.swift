@@ -48,8 +48,6 @@ struct TransferTable: Sendable, Sequence {
     /// The number of transfers for which the agent has something to do without a program.
     private(set) var activeCount = 0
 
-    init() {}
-
     subscript(id: String) -> Transfer? {
         get { all[id]?.transfer }
         set {

@@ -12,8 +12,6 @@ struct WakePlan: Sendable, Equatable {
     static let first: Int64 = 1_000_000_000
     static let longest: Int64 = 3_600_000_000_000
 
-    init() {}
-
     /// Notes that there are events and no connected program.
     /// - Returns: whether to start the program now.
     mutating func hasEvents(now: Int64) -> Bool {

@@ -2,7 +2,6 @@
 
 // Receives requests piece by piece, for servers that answer, or fail, while a body is still arriving.
 
-import URLLoadingIO
 import URLLoadingWire
 
 /// Receives one request as it arrives. Called only by the task of its connection.

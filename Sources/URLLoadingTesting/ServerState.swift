@@ -2,7 +2,6 @@
 
 // The state of a test server: a value under a lock, whose changes wake the tasks that wait for them.
 
-import Synchronization
 import URLLoadingIO
 
 /// The state of a server of any protocol, or of a simulated kernel.

@@ -3,8 +3,6 @@
 // Certificates created at run time, valid and with every fault that a client must detect: no files, and no expiry dates
 // to maintain.
 
-import URLLoadingCOpenSSL
-
 /// A certificate authority for the duration of a test.
 ///
 /// ```swift

@@ -272,13 +272,7 @@ import URLLoadingWire
 
     /// The recorded state of the only transfer.
     private static func state(_ journal: String) throws -> [UInt8] {
-        let statement = try Database(path: journal).statement("SELECT state FROM transfer")
-        var found: [UInt8] = []
-        try statement.each { () throws(DatabaseFailure) in
-            found = statement.blob(0)
-            return false
-        }
-        return found
+        try Database(path: journal).statement("SELECT state FROM transfer").first { $0.blob(0) } ?? []
     }
 
     private static func setState(_ value: [UInt8], _ journal: String) throws {

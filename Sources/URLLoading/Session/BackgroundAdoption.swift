@@ -5,7 +5,6 @@
 package import FoundationEssentials
 import Synchronization
 import URLLoadingIO
-import URLLoadingWire
 
 /// The load of a transfer that an earlier program has submitted: a task of this process that did not begin it.
 package enum AdoptedLoad: Sendable {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import FoundationEssentials
-import URLLoadingIO
 import URLLoadingWire
 
 /// The file of a body whose first pieces were read before it became a download: a data task of the classic API that

@@ -2,8 +2,6 @@
 
 // The stores of a session.
 
-import FoundationEssentials
-
 extension Session {
     /// The session's cookie store; `nil` without one.
     public nonisolated var cookies: CookieStore? { core.cookies?.store }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 public import FoundationEssentials
-import URLLoadingIO
 import URLLoadingWire
 
 extension Session {

@@ -4,7 +4,6 @@
 // other calls.
 
 import Synchronization
-import URLLoading
 import URLLoadingIO
 
 final class Inquiry<Reply: Sendable>: Question {

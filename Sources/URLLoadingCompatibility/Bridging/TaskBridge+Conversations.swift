@@ -5,7 +5,6 @@
 import Foundation
 import Synchronization
 import URLLoading
-import URLLoadingIO
 
 extension TaskBridge: WebSocketSink {
     var socket: WebSocketTask? {

@@ -10,7 +10,6 @@ import Foundation
 import Synchronization
 import URLLoading
 import URLLoadingIO
-import URLLoadingWire
 
 /// The file of a data task that became a download.
 final class Spool: Sendable {

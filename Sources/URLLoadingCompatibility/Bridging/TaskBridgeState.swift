@@ -5,7 +5,6 @@
 
 import Foundation
 import URLLoading
-import URLLoadingIO
 
 extension TaskBridge {
     struct State: Sendable {

@@ -4,7 +4,6 @@
 // connections. Loads with the same decision share connections, so each such delegate has a decision of
 // its own.
 
-import Foundation
 import Synchronization
 import URLLoading
 import URLLoadingIO

@@ -42,10 +42,8 @@ final class ConnectionAdaptor: NSObject, URLSessionDataDelegate, URLSessionDownl
     ) {
         guard let delegate = connection.delegate else { return completionHandler(.performDefaultHandling, nil) }
         let connection = connection
-        let sender = LegacyChallengeSender<any NSURLConnectionDelegate>(completionHandler, on: session) {
-            $0.connection(connection, didCancel: $1)
-        } of: {
-            connection.delegate
+        let sender = ChallengeSender(completionHandler, on: session) {
+            connection.delegate?.connection(connection, didCancel: $0)
         }
         let asked = URLAuthenticationChallenge(authenticationChallenge: challenge, sender: sender)
         _ = DefaultMark.take()
@@ -195,39 +193,5 @@ extension URLRequest {
         var request = self
         request.url = parts.url
         return request
-    }
-}
-
-/// Receives the answers of delegates of the older classes, and notifies the delegate if the answer was `cancel`.
-final class LegacyChallengeSender<Delegate>: NSObject, URLAuthenticationChallengeSender, Sendable {
-    private let reply: ChallengeSender.Reply
-    private let lane: DelegateLane
-    private let deliver: @Sendable (Delegate, URLAuthenticationChallenge) -> Void
-    private let delegate: @Sendable () -> Delegate?
-
-    init(
-        _ reply: @escaping ChallengeSender.Reply, on session: URLSession,
-        _ deliver: @escaping @Sendable (Delegate, URLAuthenticationChallenge) -> Void,
-        of delegate: @escaping @Sendable () -> Delegate?
-    ) {
-        (self.reply, lane, self.deliver, self.delegate) = (reply, session.lane, deliver, delegate)
-    }
-
-    func use(_ credential: URLCredential, for challenge: URLAuthenticationChallenge) {
-        reply(.useCredential, credential)
-    }
-    func continueWithoutCredential(for challenge: URLAuthenticationChallenge) { reply(.useCredential, nil) }
-    func performDefaultHandling(for challenge: URLAuthenticationChallenge) { reply(.performDefaultHandling, nil) }
-    func rejectProtectionSpaceAndContinue(with challenge: URLAuthenticationChallenge) {
-        reply(.rejectProtectionSpace, nil)
-    }
-
-    func cancel(_ challenge: URLAuthenticationChallenge) {
-        // Notifies the delegate before the end of the load, which follows from the cancellation.
-        lane.append(
-            .call { [self] in
-                if let delegate = delegate() { deliver(delegate, challenge) }
-                reply(.cancelAuthenticationChallenge, nil)
-            })
     }
 }

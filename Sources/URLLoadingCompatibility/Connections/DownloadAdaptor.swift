@@ -32,10 +32,8 @@ final class DownloadAdaptor: NSObject, URLSessionDataDelegate, URLSessionDownloa
             delegate.download(download, canAuthenticateAgainstProtectionSpace: challenge.protectionSpace)
         else { return completionHandler(.performDefaultHandling, nil) }
         let download = download
-        let sender = LegacyChallengeSender<any NSURLDownloadDelegate>(completionHandler, on: session) {
-            $0.download(download, didCancel: $1)
-        } of: {
-            download.delegate
+        let sender = ChallengeSender(completionHandler, on: session) {
+            download.delegate?.download(download, didCancel: $0)
         }
         delegate.download(
             download, didReceive: URLAuthenticationChallenge(authenticationChallenge: challenge, sender: sender))

@@ -4,7 +4,6 @@
 // call, or called twice, is reported, and the load that waits for it is never left hanging.
 
 import Synchronization
-import URLLoading
 
 /// Captured by the completion handler given to a delegate: it is deinitialized with the last copy of the handler, which
 /// reveals that the handler was dropped.

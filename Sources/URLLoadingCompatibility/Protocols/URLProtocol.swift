@@ -3,7 +3,6 @@
 // In this folder: the program's `URLProtocol` classes as handlers of the core
 
 public import Foundation
-import URLLoading
 
 /// Loads requests in place of the library: for a scheme of its own, or as a stub for http and https. A subclass
 /// overrides ``canInit(with:)-(URLRequest)``, ``canonicalRequest(for:)``, ``startLoading()`` and ``stopLoading()``.

@@ -3,7 +3,6 @@
 // In this folder: requests of the classic API, as views of the core's
 
 public import Foundation
-import URLLoading
 
 /// An immutable request object that wraps a ``URLRequest``.
 open class NSURLRequest: NSObject, NSSecureCoding, NSCopying, NSMutableCopying {

@@ -4,8 +4,6 @@
 // access.
 
 public import Foundation
-import URLLoading
-import URLLoadingIO
 
 extension URLSession {
     /// Loads a request up to its response, and returns the body as a sequence of bytes, loaded on demand: a slow reader

@@ -2,10 +2,7 @@
 
 // The members of a session: its delegate and the tasks that are not over. The session ends when both are gone.
 
-import Foundation
 import Synchronization
-import URLLoading
-import URLLoadingIO
 
 extension URLSession {
     struct Members: Sendable {

@@ -2,10 +2,7 @@
 
 // The creation of WebSocket and stream tasks.
 
-import Foundation
 import URLLoading
-import URLLoadingIO
-import URLLoadingWire
 
 extension URLSession {
     final func makeStream(_ host: String, _ port: Int) -> URLSessionStreamTask {

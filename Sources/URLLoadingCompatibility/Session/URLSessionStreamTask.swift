@@ -3,7 +3,6 @@
 public import Foundation
 import Synchronization
 import URLLoading
-import URLLoadingIO
 
 /// A TCP connection for reading and writing bytes; TLS may be started at any time.
 ///

@@ -4,8 +4,6 @@
 
 import Foundation
 import Synchronization
-import URLLoading
-import URLLoadingIO
 
 extension URLSessionTask {
     /// Connects a task and its progress in both directions: the progress shows the task and controls it.

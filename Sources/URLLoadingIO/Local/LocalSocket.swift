@@ -13,8 +13,6 @@ package struct LocalPeer: Sendable, Equatable {
     package let process: Int32
     package let user: UInt32
 
-    package init(process: Int32, user: UInt32) { (self.process, self.user) = (process, user) }
-
     /// The effective user of this process.
     package static var ownUser: UInt32 { geteuid() }
 }

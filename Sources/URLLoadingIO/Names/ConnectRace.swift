@@ -4,7 +4,6 @@
 // on it. One task watches all attempts on one slot, so no attempt outlives the call.
 
 import Glibc
-import Synchronization
 import URLLoadingCSystem
 
 /// Decides which connection attempt starts when. The caller passes the time.

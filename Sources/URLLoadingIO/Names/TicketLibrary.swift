@@ -3,7 +3,6 @@
 // MIT Kerberos through GSSAPI (RFC 2743), if it is installed: authenticates the user to a service with the tickets in
 // the user's cache. Found at run time, never required. Its calls block and may contact a KDC over the network.
 
-import Synchronization
 import URLLoadingCSystem
 
 package final class TicketLibrary: Sendable {

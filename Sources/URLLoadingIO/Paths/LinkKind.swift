@@ -12,14 +12,9 @@ package enum LinkKind: Sendable, Hashable {
     /// namespace.
     package struct Facts: Sendable, Hashable {
         /// True if the interface has a directory `wireless` or `phy80211`.
-        package var isWireless: Bool
+        package var isWireless = false
         /// DEVTYPE in `uevent`.
         package var deviceType: String?
-
-        package init(isWireless: Bool = false, deviceType: String? = nil) {
-            self.isWireless = isWireless
-            self.deviceType = deviceType
-        }
     }
 
     package static func make(_ link: PathLink, _ facts: Facts) -> LinkKind {

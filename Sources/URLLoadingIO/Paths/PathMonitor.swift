@@ -6,7 +6,6 @@
 // observer's task, without a thread or task of its own. While that task does something else the kernel's buffer may
 // fill up; lost messages are made good by reading everything again.
 
-import Synchronization
 import URLLoadingCSystem
 
 /// Used by one task at a time.

@@ -8,8 +8,6 @@ package struct PathState: Sendable, Hashable {
     /// In the kernel's order, which decides between routes of equal metric.
     package private(set) var routes: [PathRoute] = []
 
-    package init() {}
-
     /// Adds one message of a complete answer.
     package mutating func add(_ message: RouteMessage) {
         switch message {

@@ -31,11 +31,6 @@ package struct PathAddress: Sendable, Hashable {
     package let index: Int32
     package let octets: [UInt8]
     package var isIPv6: Bool { octets.count == 16 }
-
-    package init(index: Int32, octets: [UInt8]) {
-        self.index = index
-        self.octets = octets
-    }
 }
 
 /// A default route.
@@ -45,12 +40,6 @@ package struct PathRoute: Sendable, Hashable {
     package let indices: [Int32]
     /// The route with the lowest metric is used.
     package let metric: UInt32
-
-    package init(isIPv6: Bool, indices: [Int32], metric: UInt32) {
-        self.isIPv6 = isIPv6
-        self.indices = indices
-        self.metric = metric
-    }
 }
 
 package enum RouteMessage: Sendable, Hashable {

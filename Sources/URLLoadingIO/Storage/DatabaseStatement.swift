@@ -55,6 +55,26 @@ package final class DatabaseStatement {
         }
     }
 
+    /// Returns what `read` makes of the rows, without those of which it makes `nil`.
+    package func rows<R>(_ values: [Value] = [], _ read: (DatabaseStatement) -> R?) throws(DatabaseFailure) -> [R] {
+        var found: [R] = []
+        try each(values) { () throws(DatabaseFailure) in
+            if let row = read(self) { found.append(row) }
+            return true
+        }
+        return found
+    }
+
+    /// Returns what `read` makes of the first row; `nil` without rows.
+    package func first<R>(_ values: [Value] = [], _ read: (DatabaseStatement) -> R?) throws(DatabaseFailure) -> R? {
+        var found: R?
+        try each(values) { () throws(DatabaseFailure) in
+            found = read(self)
+            return false
+        }
+        return found
+    }
+
     private func bind(_ value: Value, at index: Int32) throws(DatabaseFailure) {
         let code =
             switch value {

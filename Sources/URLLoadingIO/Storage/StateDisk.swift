@@ -108,13 +108,7 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
 
     /// Returns a number that changes when another connection has written.
     private static func version(_ database: Database) throws(DatabaseFailure) -> Int64 {
-        var version: Int64 = 0
-        let statement = try database.statement("PRAGMA data_version")
-        try statement.each { () throws(DatabaseFailure) in
-            version = statement.integer(0)
-            return false
-        }
-        return version
+        try database.statement("PRAGMA data_version").first { $0.integer(0) } ?? 0
     }
 
     // MARK: Writing

@@ -2,7 +2,6 @@
 
 // Turns a failed SSL call into an error: a failure of the transport below, of a certificate, or of the peer.
 
-import Synchronization
 import URLLoadingCOpenSSL
 import URLLoadingCSystem
 

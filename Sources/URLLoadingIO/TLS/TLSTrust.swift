@@ -3,8 +3,6 @@
 // The result of verifying a server's certificate: the presented certificates, the chain built from them, and every
 // check that failed.
 
-import URLLoadingCOpenSSL
-
 package struct TLSTrust: Sendable, Hashable {
     package struct Failure: Sendable, Hashable {
         package let kind: TLSFailure.Kind

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import FoundationEssentials
-import URLLoading
-
 extension FTPTestServer {
     /// The configuration of an FTP test server: address, TLS, users and features.
     ///

@@ -4,7 +4,6 @@
 // windows.
 
 import Synchronization
-import URLLoadingIO
 public import URLLoadingWire
 
 extension HTTP2Peer {

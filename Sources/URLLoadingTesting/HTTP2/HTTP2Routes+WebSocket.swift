@@ -3,7 +3,6 @@
 // WebSockets over HTTP/2 streams (RFC 8441), served as over HTTP/1.1.
 
 import Synchronization
-import URLLoading
 import URLLoadingIO
 import URLLoadingWire
 

@@ -5,7 +5,6 @@
 
 import Synchronization
 import URLLoadingIO
-import URLLoadingWire
 
 final class HTTP2Routes: Sendable {
     let peer: HTTP2Peer

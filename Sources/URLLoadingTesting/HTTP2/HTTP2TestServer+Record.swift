@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Synchronization
-import URLLoadingIO
 
 extension HTTP2TestServer {
     /// A received frame.

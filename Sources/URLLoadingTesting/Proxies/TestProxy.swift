@@ -2,7 +2,6 @@
 
 // The lifetime of a proxy in the test's own process. `TestProxyConnection` serves the connections.
 
-import FoundationEssentials
 import Synchronization
 public import URLLoading
 import URLLoadingIO

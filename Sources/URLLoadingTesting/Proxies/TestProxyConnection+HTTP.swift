@@ -4,7 +4,6 @@
 
 import FoundationEssentials
 import URLLoading
-import URLLoadingIO
 import URLLoadingWire
 
 extension TestProxyConnection {

@@ -2,8 +2,6 @@
 
 // One connection of the proxy. It belongs to the task that serves it; other tasks only end it.
 
-import FoundationEssentials
-import URLLoading
 import URLLoadingIO
 import URLLoadingWire
 

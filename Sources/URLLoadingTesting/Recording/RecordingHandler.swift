@@ -3,9 +3,7 @@
 // Records loads and passes them on. The records are in `Notes`, under one lock, because loads run concurrently.
 
 import FoundationEssentials
-import Synchronization
 public import URLLoading
-import URLLoadingIO
 import URLLoadingWire
 
 /// Records all requests and responses of a session: method, URL, fields and body of each request; status, fields and

@@ -4,7 +4,6 @@
 // reports the first unexpected one.
 
 import FoundationEssentials
-import URLLoading
 import URLLoadingWire
 
 extension Recording {

@@ -2,7 +2,6 @@
 
 // What a relay has passed on: numbers for all connections, and the flights of each.
 
-import Synchronization
 import URLLoadingIO
 
 extension NetworkRelay {

@@ -4,7 +4,6 @@
 
 import Synchronization
 import URLLoading
-import URLLoadingIO
 import URLLoadingWire
 
 /// Used by the task of its connection; the server's state has a lock.

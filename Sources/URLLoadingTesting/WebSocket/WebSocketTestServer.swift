@@ -2,7 +2,6 @@
 
 // WebSockets on an origin: the response to a handshake, valid or not, and the data sent after it.
 
-import URLLoading
 import URLLoadingIO
 import URLLoadingWire
 

@@ -23,13 +23,6 @@ package struct HTTP1RequestHead: Sendable, Equatable {
     package var target: String
     package var version: HTTPVersion
     package var headers: Headers
-
-    package init(method: Method, target: String, version: HTTPVersion, headers: Headers) {
-        self.method = method
-        self.target = target
-        self.version = version
-        self.headers = headers
-    }
 }
 
 /// The head of a received response.
@@ -40,18 +33,7 @@ package struct HTTP1ResponseHead: Sendable, Equatable {
     package var version: HTTPVersion
     package var headers: Headers
     /// The rules that the head breaks, and that were tolerated.
-    package var violations: WireViolations
-
-    package init(
-        status: Status, reason: String, version: HTTPVersion, headers: Headers,
-        violations: WireViolations = WireViolations()
-    ) {
-        self.status = status
-        self.reason = reason
-        self.version = version
-        self.headers = headers
-        self.violations = violations
-    }
+    package var violations = WireViolations()
 }
 
 /// How the end of a sent body is marked (RFC 9112 §6).

@@ -113,6 +113,4 @@ struct HTTP2Section {
     var violations = WireViolations()
     /// The size as defined in RFC 9113 §6.5.2.
     var size = 0
-
-    init(stream: Int32 = 0, isAwaited: Bool = false) { (self.stream, self.isAwaited) = (stream, isAwaited) }
 }

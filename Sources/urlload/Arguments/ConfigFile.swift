@@ -3,7 +3,6 @@
 // Files of options (`-K FILE`, `~/.config/urlload/config`) in curl's format: one option a line, with or without its
 // dashes; then its value after a blank, `=` or `:`, in quotes if it contains blanks; `#` begins a comment.
 
-import FoundationEssentials
 import Glibc
 
 enum ConfigFile {

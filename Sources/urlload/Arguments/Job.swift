@@ -3,8 +3,6 @@
 // A job: one URL of a group of options, with the destination of its body.
 
 import FoundationEssentials
-import Glibc
-import URLLoading
 
 struct Job: Sendable {
     /// The options of the group, with the destination and the upload of this load only.

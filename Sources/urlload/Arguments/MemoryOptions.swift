@@ -2,8 +2,6 @@
 
 // The options for state that outlives a run: cookies and HSTS hosts. Without them nothing is stored.
 
-import URLLoading
-
 struct MemoryOptions: Sendable {
     /// `name=value; …`, for the hosts of the command line.
     var cookies: [String] = []

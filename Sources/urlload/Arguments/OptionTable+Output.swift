@@ -2,8 +2,6 @@
 
 // Options for the output: files, formats, messages.
 
-import URLLoading
-
 extension OptionTable {
     static let output: [OptionRule] = [
         OptionRule(.output, "o", "output", "FILE", "write the body to FILE once it is complete; - is standard output") {

@@ -3,7 +3,6 @@
 // The options for what is written, and where.
 
 import FoundationEssentials
-import URLLoading
 
 struct OutputOptions: Sendable {
     /// The destination of this load.

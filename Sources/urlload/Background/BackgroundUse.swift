@@ -2,8 +2,6 @@
 
 // What `urlload bg get` and `bg put` do with each option: one entry for every option of the command line.
 
-import URLLoading
-
 /// The treatment of one option in the background.
 enum BackgroundUse: Sendable, Equatable {
     /// Sent to the agent with the transfer, or applied to its files.

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import URLLoading
-
 /// The parsed arguments of `urlload cache`.
 struct CacheOptions: Sendable {
     enum Verb: String, Sendable {

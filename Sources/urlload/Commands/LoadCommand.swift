@@ -4,7 +4,6 @@
 
 // Loads the URLs of each group, and tells how it went.
 
-import Glibc
 import URLLoading
 
 enum LoadCommand {

@@ -2,7 +2,6 @@
 
 // The requests and responses of a load as httpie writes them: `--print`, `-v`, `--offline`.
 
-import FoundationEssentials
 import Synchronization
 import URLLoading
 import URLLoadingIO

@@ -4,7 +4,6 @@
 
 // The result of a load, as written by `--summary json` and `-w`.
 
-import FoundationEssentials
 import URLLoading
 
 struct Report: Sendable {

@@ -4,7 +4,6 @@
 // `%{json}`, `
 // `.
 
-import FoundationEssentials
 import URLLoading
 
 struct WriteOut {

@@ -5,10 +5,7 @@
 // `urlload tour`: the features of the library in steps, on a server inside this process. Each step shows its code, runs
 // it, draws the bytes on the wire, and prints the result.
 
-import FoundationEssentials
 import Glibc
-import URLLoading
-import URLLoadingTesting
 
 struct Tour {
     struct Options: Equatable {

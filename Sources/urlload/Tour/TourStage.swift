@@ -2,7 +2,6 @@
 
 // The surroundings of a step: a server, a session whose bytes are recorded, and the printed results.
 
-import FoundationEssentials
 import Synchronization
 import URLLoading
 import URLLoadingIO

@@ -3,7 +3,6 @@
 // The destination of a response's body.
 
 import FoundationEssentials
-import Glibc
 import URLLoading
 
 enum BodyOutput {

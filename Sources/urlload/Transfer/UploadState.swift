@@ -3,7 +3,6 @@
 // The file with the token of a resumable upload, readable by its owner alone. It is replaced in one step, so that it is
 // complete whenever the process or the machine stops.
 
-import FoundationEssentials
 import Glibc
 import URLLoading
 

@@ -3,7 +3,6 @@
 // A waterfall as one HTML file: a row for each request, which opens to its heads, the beginning of its body and the
 // cache's decision. No script, and nothing that is loaded from elsewhere: the page itself forbids both.
 
-import FoundationEssentials
 import URLLoading
 
 struct ReportPage {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Testing
-import URLLoadingWire
 
 @testable import URLLoading
+@testable import URLLoadingWire
 
 /// What an exchange has received on its stream.
 @Suite struct HTTP2ReceivedTests {

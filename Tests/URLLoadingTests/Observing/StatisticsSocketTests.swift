@@ -5,10 +5,11 @@
 import FoundationEssentials
 import Glibc
 import Testing
-import URLLoading
 import URLLoadingIO
 import URLLoadingTestSupport
 import URLLoadingTesting
+
+@testable import URLLoading
 
 @Suite(.timeLimit(.minutes(4)))
 struct StatisticsSocketTests {

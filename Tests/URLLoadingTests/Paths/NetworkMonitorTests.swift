@@ -3,9 +3,10 @@
 import Glibc
 import Testing
 import URLLoading
-import URLLoadingIO
 import URLLoadingTestSupport
 import URLLoadingTesting
+
+@testable import URLLoadingIO
 
 /// The events of the network monitor, from a kernel that the test scripts.
 @Suite(.timeLimit(.minutes(4)))

@@ -3,7 +3,6 @@
 // Checks the server's own proof after a Digest authentication (RFC 7616 §3.5): that the server knows the password too.
 // With auth-int the proof covers the body, and is checked at its end.
 
-import URLLoadingIO
 import URLLoadingWire
 
 final class DigestProof {

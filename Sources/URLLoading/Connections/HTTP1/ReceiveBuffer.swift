@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import URLLoadingWire
-
 /// The bytes that a connection has received and not consumed. Delivered chunks refer to the buffer; it is not reused
 /// while they do, and only unconsumed bytes are copied.
 struct ReceiveBuffer {

@@ -2,7 +2,6 @@
 
 // Probes of a silent connection: PING frames, and the acknowledgement of SETTINGS.
 
-import URLLoadingIO
 import URLLoadingWire
 
 extension HTTP2State {

@@ -3,7 +3,6 @@
 // The reader of a shared connection's socket: one of the tasks that wait for their streams, or the read timer.
 
 import URLLoadingIO
-import URLLoadingWire
 
 extension HTTP2State {
     /// The task that reads the socket, and the queue of the next ones.

@@ -13,7 +13,6 @@
 // What a window has beyond its initial size also counts against the limit of the process.
 
 import Synchronization
-import URLLoadingWire
 
 /// A value: each change is computed from the arguments, except for the budget of the process.
 struct HTTP2Windows {

@@ -2,8 +2,6 @@
 
 // Pieces of a body as they are received.
 
-import URLLoadingIO
-
 enum BodyPiece {
     case chunk(Chunk)
     case end

@@ -4,7 +4,6 @@
 
 import FoundationEssentials
 import URLLoadingIO
-import URLLoadingWire
 
 extension OutgoingBody {
     /// Hexadecimal digits; nil if a file cannot be read or the load was stopped. Blocks.

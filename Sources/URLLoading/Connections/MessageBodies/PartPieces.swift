@@ -4,7 +4,6 @@
 
 public import FoundationEssentials
 import URLLoadingIO
-import URLLoadingWire
 
 /// Iterates the pieces of a body's parts, for consumers other than a socket.
 struct PartPieces: AsyncSequence, Sendable {

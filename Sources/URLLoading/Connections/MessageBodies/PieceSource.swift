@@ -7,7 +7,6 @@
 
 import Synchronization
 import URLLoadingIO
-import URLLoadingWire
 
 /// Asks a sequence for its pieces on behalf of a sender, which never waits for a sequence that it has abandoned.
 final class PieceSource: Sendable {

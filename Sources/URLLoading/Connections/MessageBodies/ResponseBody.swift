@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 public import FoundationEssentials
-import Synchronization
-import URLLoadingIO
 public import URLLoadingWire
 
 /// The body of a response: a sequence of chunks, read as it is iterated.

@@ -4,7 +4,6 @@
 // call.
 
 import URLLoadingIO
-import URLLoadingWire
 
 final class ConnectionFacts: Sendable {
     let identifier: Int

@@ -3,7 +3,6 @@
 // The facts of one transaction, noted while it runs. Used by the owner of its exchange, one task at a time; handed to
 // the emitter at its end, and never changed after the load's end.
 
-import FoundationEssentials
 import URLLoadingIO
 import URLLoadingWire
 
@@ -92,12 +91,7 @@ final class TransactionRecord: @unchecked Sendable {
     /// The fields as HTTP/1.1 sends them; see `HTTP1Writer`.
     var sentHeaders: Headers {
         guard !isBinary else { return sentHTTP2Headers }
-        guard let fields, case .success(let destination) = request.destination else { return request.headers }
-        let given =
-            switch fields {
-            case .defaults(let prepared): prepared.headers
-            case .own(let headers): headers
-            }
+        guard let given, case .success(let destination) = request.destination else { return request.headers }
         var sent = Headers()
         sent.append(.host, given[.host] ?? String(decoding: destination.target.hostField, as: UTF8.self))
         for field in given where ![.host, .contentLength, .transferEncoding].contains(field.name) {
@@ -114,14 +108,18 @@ final class TransactionRecord: @unchecked Sendable {
 }
 
 extension TransactionRecord {
+    /// The fields that were given to the connection; `nil` for a transaction without any.
+    private var given: Headers? {
+        switch fields {
+        case .defaults(let prepared)?: prepared.headers
+        case .own(let headers)?: headers
+        case nil: nil
+        }
+    }
+
     /// The fields as HTTP/2 sends them: without Host, and without the fields about the connection.
     fileprivate var sentHTTP2Headers: Headers {
-        guard let fields else { return request.headers }
-        let given =
-            switch fields {
-            case .defaults(let prepared): prepared.headers
-            case .own(let headers): headers
-            }
+        guard let given else { return request.headers }
         var sent = Headers()
         for field in given where !Self.ofHTTP1.contains(field.name) {
             sent.append(FieldName(field.name.description.lowercased()), field.value)

@@ -9,7 +9,6 @@
 
 import Synchronization
 import URLLoadingIO
-import URLLoadingWire
 
 struct RefusedTunnel: Sendable {
     let transport: any Transport

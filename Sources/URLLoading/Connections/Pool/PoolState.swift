@@ -8,7 +8,6 @@
 // moves no bytes. It then takes up no slot; otherwise suspended loads would block active ones.
 
 import URLLoadingIO
-import URLLoadingWire
 
 struct PoolState<Connection: AnyObject & Sendable>: Sendable {
     /// A load that waits for a connection.

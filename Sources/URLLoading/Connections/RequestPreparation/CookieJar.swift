@@ -3,7 +3,6 @@
 // Adds the cookies of a session to its requests, and takes those of its responses.
 
 import FoundationEssentials
-import URLLoadingIO
 import URLLoadingWire
 
 /// The cookies of a session, as its loads use them.

@@ -5,7 +5,6 @@
 // The preparation of a request: from the caller's value to the fields and the body that are sent.
 
 import FoundationEssentials
-import URLLoadingIO
 import URLLoadingWire
 
 /// A request that is ready to be sent.

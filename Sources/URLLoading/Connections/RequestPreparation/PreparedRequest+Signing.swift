@@ -3,7 +3,6 @@
 // A prepared request as signers see it, and what a signature changes in it.
 
 import FoundationEssentials
-import URLLoadingIO
 import URLLoadingWire
 
 extension PreparedRequest {

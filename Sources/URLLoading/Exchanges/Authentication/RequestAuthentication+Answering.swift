@@ -4,7 +4,6 @@
 // scheme for which there is a ticket, a stored credential or a decision of the caller.
 
 import URLLoadingIO
-import URLLoadingWire
 
 extension RequestAuthentication {
     /// Returns whether a new token was obtained; `nil` if the refused credential was no bearer token.

@@ -5,7 +5,6 @@
 // the user name, and is sent to no other party.
 
 import URLLoadingIO
-import URLLoadingWire
 
 extension RequestAuthentication {
     /// Returns `nil` if the next offered scheme must be tried.

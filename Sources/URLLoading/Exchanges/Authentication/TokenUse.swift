@@ -3,9 +3,6 @@
 // Lets handlers of this package observe token renewals, in order to record them; and renew tokens themselves where they
 // answer in place of a server, in order to replay them.
 
-import URLLoadingIO
-import URLLoadingWire
-
 /// A session's bearer token, in use for one request that a handler answers.
 package struct TokenUse {
     private let authentication: RequestAuthentication

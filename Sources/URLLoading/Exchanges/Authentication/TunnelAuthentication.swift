@@ -4,7 +4,6 @@
 // of the tunnel's destination.
 
 import FoundationEssentials
-import URLLoadingIO
 import URLLoadingWire
 
 /// A proxy chain that a proxy refused to open.

@@ -2,10 +2,6 @@
 
 // Loads that affect other loads: equal requests that share one fetch, and background refreshes of stale responses.
 
-import FoundationEssentials
-import URLLoadingIO
-import URLLoadingWire
-
 extension CacheFetch {
     // MARK: Shared fetches
 

@@ -3,7 +3,6 @@
 // Validation of stored responses (RFC 9111 §4.3), completion of partial ones (§3.4), and the effects of HEAD and of
 // unsafe methods on them (§4.3.5, §4.4).
 
-import FoundationEssentials
 import URLLoadingIO
 import URLLoadingWire
 

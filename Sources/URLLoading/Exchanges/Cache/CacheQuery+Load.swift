@@ -2,8 +2,6 @@
 
 // Builds the cache query of a load's request, and gives the cache the facts about the load's session.
 
-import FoundationEssentials
-import URLLoadingIO
 import URLLoadingWire
 
 extension CacheQuery {

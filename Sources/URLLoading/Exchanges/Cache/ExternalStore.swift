@@ -6,7 +6,6 @@
 import FoundationEssentials
 import Synchronization
 import URLLoadingIO
-import URLLoadingWire
 
 final class ExternalStore: Sendable {
     let settings: ExternalCache

@@ -3,8 +3,6 @@
 // A stored body whose first piece is read before the response is delivered. If that piece is damaged, the response is
 // loaded anew, and the caller does not notice.
 
-import URLLoadingIO
-
 extension StoredBody {
     /// Returns the body with the first bytes from `offset` in memory, or with all of it if it is not longer than
     /// `most`; `nil` if these bytes are damaged. Blocks unless the body is in memory.

@@ -4,7 +4,6 @@
 // the reader asks for, the byte count of the metrics. Exchanges of both versions of HTTP pull from their connection
 // through it; an ftp exchange and a stored response add what they have read.
 
-import URLLoadingIO
 import URLLoadingWire
 
 struct BodyPipeline {

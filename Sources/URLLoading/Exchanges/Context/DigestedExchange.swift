@@ -2,8 +2,6 @@
 
 // An exchange whose body must have the digest that the request expects. Its end is delivered only if the body has it.
 
-import FoundationEssentials
-import URLLoadingIO
 import URLLoadingWire
 
 extension LoadContext {

@@ -2,10 +2,6 @@
 
 // The events that the steps of a load report. The sink turns them into public events.
 
-import FoundationEssentials
-import URLLoadingIO
-import URLLoadingWire
-
 protocol EventSink: AnyObject, Sendable {
     /// Lets the observers add fields to a request that is about to begin: the first, and one for each redirect.
     func prepare(_ request: inout Request)

@@ -2,7 +2,6 @@
 
 // One of the requests that a load sends, and its purpose.
 
-import URLLoadingIO
 import URLLoadingWire
 
 /// One of the requests a load sends: the caller's, or one that a redirect led to.

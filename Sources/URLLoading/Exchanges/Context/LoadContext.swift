@@ -7,7 +7,6 @@
 // its exchange instead.
 
 import FoundationEssentials
-import Synchronization
 import URLLoadingIO
 import URLLoadingWire
 

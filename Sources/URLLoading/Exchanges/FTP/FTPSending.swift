@@ -5,7 +5,6 @@
 
 import FoundationEssentials
 import URLLoadingIO
-import URLLoadingWire
 
 final class FTPSending {
     private let socket: any Transport

@@ -4,7 +4,6 @@
 // lease: `fail` closes the connection or gives it back, and on success `FTPExchange` takes it over.
 
 import FoundationEssentials
-import Synchronization
 import URLLoadingIO
 import URLLoadingWire
 

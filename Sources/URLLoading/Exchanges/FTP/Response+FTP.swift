@@ -2,7 +2,6 @@
 
 // The properties of an FTP response, which has no header fields.
 
-import FoundationEssentials
 import URLLoadingWire
 
 /// The facts from which a download can be resumed.

@@ -4,7 +4,6 @@
 // (RFC 4559 §5). All messages use the connection that this exchange leases, so that no other request comes between
 // them.
 
-import URLLoadingIO
 import URLLoadingWire
 
 extension HTTPExchange {

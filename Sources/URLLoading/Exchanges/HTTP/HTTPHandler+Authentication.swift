@@ -2,7 +2,6 @@
 
 // Authentication of requests: apart from `HTTPHandler`, so that loads without challenges do not pay for it.
 
-import URLLoadingIO
 import URLLoadingWire
 
 extension HTTPHandler {

@@ -5,7 +5,6 @@
 
 import FoundationEssentials
 import URLLoadingIO
-import URLLoadingWire
 
 extension HTTPHandler {
     /// Adds the signature of the decision to a copy of a request, sends it, and waits for the response's head. Each

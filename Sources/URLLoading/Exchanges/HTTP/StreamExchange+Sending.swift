@@ -3,7 +3,6 @@
 // Sending the body of a request. The connection buffers a few frames of it, and gets more as the peer's flow control
 // allows. The task that waits for the response drives it.
 
-import FoundationEssentials
 import URLLoadingIO
 import URLLoadingWire
 

@@ -3,7 +3,6 @@
 // Passes a request through the handlers of a session.
 
 import URLLoadingIO
-import URLLoadingWire
 
 extension HandlerChain {
     /// Answers a request with the first handler that can handle it.

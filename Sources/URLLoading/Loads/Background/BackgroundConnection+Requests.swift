@@ -2,7 +2,6 @@
 
 // The requests of the program to the agent.
 
-import FoundationEssentials
 package import URLLoadingIO
 import URLLoadingWire
 

@@ -2,8 +2,6 @@
 
 // The program's connection for one session identifier: keeps it open, and delivers the agent's events.
 
-import FoundationEssentials
-import Synchronization
 package import URLLoadingIO
 package import URLLoadingWire
 

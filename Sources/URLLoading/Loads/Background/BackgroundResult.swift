@@ -5,7 +5,6 @@
 import FoundationEssentials
 import Glibc
 import URLLoadingIO
-import URLLoadingWire
 
 /// The successful result of a transfer.
 enum BackgroundResult: Sendable {

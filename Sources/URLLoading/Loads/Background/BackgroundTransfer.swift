@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 public import FoundationEssentials
-import URLLoadingIO
 public import URLLoadingWire
 
 /// A transfer of the background agent at one moment: a value. ``BackgroundTransfers/transfers`` returns the current

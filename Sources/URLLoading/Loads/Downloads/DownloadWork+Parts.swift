@@ -4,7 +4,6 @@
 
 import Synchronization
 import URLLoadingIO
-import URLLoadingWire
 
 extension DownloadWork {
     /// Divides what is missing into parts, if the caller wants that and the response permits it, or if an earlier

@@ -11,7 +11,6 @@
 import FoundationEssentials
 import Synchronization
 import URLLoadingIO
-import URLLoadingWire
 
 /// The driver of a task, which is notified of each event after the observers.
 protocol LoadListener: AnyObject, Sendable {

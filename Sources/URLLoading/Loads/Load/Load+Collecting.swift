@@ -3,8 +3,6 @@
 // Loads without a handle, such as `Session.data(for:)`, which run in their caller's task.
 
 import FoundationEssentials
-import URLLoadingIO
-import URLLoadingWire
 
 extension Load {
     /// Begins a load without a handle: registers it with its session, and starts its resource timeout.

@@ -6,7 +6,6 @@
 // sockets and bytes belong to the exchanges. Facts about a response are returned with its exchange.
 
 import FoundationEssentials
-import URLLoadingIO
 import URLLoadingWire
 
 /// One load, run by its driver: a session method such as `data(for:)` in its caller's task, or the driver of a task.

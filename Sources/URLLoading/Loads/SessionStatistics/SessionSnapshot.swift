@@ -24,8 +24,6 @@ package struct SessionSnapshot: Codable, Sendable, Equatable {
         package var held: Int?
         /// True if a ``CircuitBreaker`` makes no requests; absent otherwise.
         package var isRefused: Bool?
-
-        package init(name: String) { self.name = name }
     }
 
     /// Counts since the statistics were exposed.
@@ -65,10 +63,6 @@ package struct SessionSnapshot: Codable, Sendable, Equatable {
     package var hiddenHosts = 0
     /// What an external cache has done; absent without one.
     package var external: StoreCounts?
-
-    package init(process: Int32, moment: Int64, loads: Int) {
-        (self.process, self.moment, self.loads) = (process, moment, loads)
-    }
 
     /// The most hosts of a snapshot, which bounds its size.
     static let maximumHosts = 200

@@ -2,7 +2,6 @@
 
 // Counts what the loads of a session move, by origin.
 
-import FoundationEssentials
 import Synchronization
 import URLLoadingIO
 import URLLoadingWire

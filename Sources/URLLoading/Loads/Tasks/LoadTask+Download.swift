@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Synchronization
-import URLLoadingIO
 
 extension LoadTask where Output == DownloadedFile {
     /// The file of a complete download; `nil` before.

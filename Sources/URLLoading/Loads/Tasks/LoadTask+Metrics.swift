@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import URLLoadingIO
-
 extension LoadTask {
     /// The durations and byte counts of the load, available once it has ended, successfully or not. Waits until then,
     /// which is forever if the task is neither resumed nor cancelled.

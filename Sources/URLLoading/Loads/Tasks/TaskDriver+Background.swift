@@ -4,8 +4,6 @@
 
 import FoundationEssentials
 import Synchronization
-import URLLoadingIO
-import URLLoadingWire
 
 extension TaskDriver {
     /// Runs the task by a transfer of the agent, from its submission to its event.

@@ -2,8 +2,6 @@
 
 // The decisions of this program about the challenges of transfers.
 
-import URLLoadingIO
-
 extension TaskDriver {
     /// What of this program decides about the challenges of the task's transfer.
     var challengeAuthority: ChallengeAuthority? {

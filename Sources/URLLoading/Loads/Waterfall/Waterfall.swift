@@ -2,7 +2,6 @@
 
 // In this folder: the times of requests as a value to draw
 
-import Synchronization
 public import URLLoadingWire
 
 /// The times of the requests of one or several loads, as a value to draw: a row for each request, divided into stages.

@@ -2,7 +2,6 @@
 
 // The control frames to send between messages: pongs, pings, the close. Bounded in size, whatever the peer sends.
 
-import URLLoadingIO
 import URLLoadingWire
 
 struct WebSocketControl: Sendable {

@@ -4,7 +4,6 @@
 // one when there is something to read.
 
 import FoundationEssentials
-import URLLoadingIO
 import URLLoadingWire
 
 struct WebSocketInput {

@@ -12,7 +12,6 @@
 //                             └──────▶ failed
 //     none ──fail, close frame──▶ known ──settle──▶ closing ──▶ over
 
-import FoundationEssentials
 import URLLoadingIO
 import URLLoadingWire
 

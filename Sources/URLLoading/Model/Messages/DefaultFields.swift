@@ -2,8 +2,6 @@
 
 // The fields that a session adds to its requests.
 
-import FoundationEssentials
-import URLLoadingIO
 import URLLoadingWire
 
 /// The fields of a request that is ready to be sent.

@@ -7,7 +7,6 @@
 // checks the response.
 
 public import FoundationEssentials
-import Synchronization
 import URLLoadingIO
 import URLLoadingWire
 

@@ -2,9 +2,6 @@
 
 // The identity of a file to upload.
 
-import FoundationEssentials
-import URLLoadingIO
-
 /// The properties by which a token recognises a source.
 struct UploadIdentity: Sendable, Hashable {
     let length: Int64

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import URLLoadingWire
-
 /// The part size and the retries of a resumable upload.
 ///
 /// ```swift

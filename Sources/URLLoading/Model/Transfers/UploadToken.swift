@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 public import FoundationEssentials
-import URLLoadingWire
 
 /// The token that resumes an interrupted upload: in this session, in another, after a crash, on another machine.
 ///

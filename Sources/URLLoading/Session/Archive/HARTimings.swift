@@ -2,8 +2,6 @@
 
 // Divides the time of a transaction into phases whose sum is the whole. Pure.
 
-import URLLoadingIO
-
 /// The phases in milliseconds; -1 for phases that do not apply. `ssl` is part of `connect`.
 struct HARTimings: Encodable, Sendable {
     let blocked: Double

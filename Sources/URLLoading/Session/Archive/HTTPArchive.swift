@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 public import FoundationEssentials
-import URLLoadingWire
 
 /// The transactions of loads as an HTTP Archive (HAR 1.2), which browsers' developer tools and other viewers show as a
 /// waterfall.

@@ -24,17 +24,12 @@ enum AlternativeServiceSchema: StateSchema {
         """)
 
     static func rows(_ database: Database) throws(DatabaseFailure) -> [AlternativeServiceRecord] {
-        let select = try database.statement(
+        try database.statement(
             """
             SELECT scheme, host, port, service_host, service_port, persists, end, failures, rests, slow, creation
             FROM origin
-            """)
-        var rows: [AlternativeServiceRecord] = []
-        try select.each { () throws(DatabaseFailure) in
-            if let row = row(select) { rows.append(row) }
-            return true
-        }
-        return rows
+            """
+        ).rows { row($0) }
     }
 
     /// Returns `nil` for a row that this library has not written.
@@ -62,18 +57,17 @@ enum AlternativeServiceSchema: StateSchema {
     }
 
     static func removeExpired(_ database: Database) throws(DatabaseFailure) {
-        let now = Date.now.timeIntervalSinceReferenceDate
+        let now = Date.now
         try database.statement("DELETE FROM origin WHERE end <= ? AND rests <= ?").run(
-            .real(now), .real(now - AlternativeServiceRecord.longestRest))
+            .date(now), .date(now - AlternativeServiceRecord.longestRest))
     }
 
     static func write(_ row: AlternativeServiceRecord, _ database: Database) throws(DatabaseFailure) {
         try database.statement("INSERT OR REPLACE INTO origin VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)").run(
             .text(row.origin.scheme), .text(row.origin.host.description), .integer(Int64(row.origin.port)),
             .text(row.service?.host?.description ?? ""), .integer(Int64(row.service?.port ?? 0)),
-            .init(row.service?.persists ?? false), .real(row.end.timeIntervalSinceReferenceDate),
-            .integer(Int64(row.failures)), .real(row.restsUntil.timeIntervalSinceReferenceDate), .init(row.isSlow),
-            .real(row.creationDate.timeIntervalSinceReferenceDate))
+            .init(row.service?.persists ?? false), .date(row.end), .integer(Int64(row.failures)),
+            .date(row.restsUntil), .init(row.isSlow), .date(row.creationDate))
     }
 
     static func remove(_ origin: Origin, _ database: Database) throws(DatabaseFailure) {
@@ -84,10 +78,6 @@ enum AlternativeServiceSchema: StateSchema {
     static func clear(since moment: Double, _ database: Database) throws(DatabaseFailure) {
         try database.statement("DELETE FROM origin WHERE creation >= ?").run(.real(moment))
     }
-}
-
-extension DatabaseStatement {
-    fileprivate func date(_ column: Int32) -> Date { Date(timeIntervalSinceReferenceDate: real(column)) }
 }
 
 extension AlternativeServiceTable: PersistedTable {

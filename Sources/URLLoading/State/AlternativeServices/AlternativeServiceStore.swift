@@ -3,7 +3,6 @@
 // In this folder: where servers offer HTTP/3
 
 import FoundationEssentials
-import URLLoadingIO
 import URLLoadingWire
 
 /// Where servers offer HTTP/3 (RFC 7838), in memory or with a file beside that of an `HSTSStore`, which owns it: both

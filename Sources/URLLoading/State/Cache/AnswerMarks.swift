@@ -5,7 +5,6 @@
 
 import Synchronization
 import URLLoadingIO
-import URLLoadingWire
 
 /// The identity that a request carried beyond the fields of its caller.
 struct CarriedIdentity: Sendable {

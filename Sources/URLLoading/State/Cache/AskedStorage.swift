@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import URLLoadingIO
-import URLLoadingWire
-
 /// A storage that lies outside the library, as one load uses it: it answers later, or never, and never on a thread that
 /// may block.
 protocol AskedStorage: CacheStorage {

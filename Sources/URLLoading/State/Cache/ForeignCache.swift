@@ -3,10 +3,6 @@
 // A cache implemented by the program: asked before a load, and given the responses to keep. `CachePlan` decides whether
 // a stored response may be used, as for the library's own cache.
 
-import FoundationEssentials
-import URLLoadingIO
-import URLLoadingWire
-
 /// Stores responses in place of a ``ResponseCache``; used by the URLSession layer.
 package protocol ForeignCache: AnyObject, Sendable {
     /// Returns the response stored for an equal GET, whatever its age. The load waits at most until its own end or its

@@ -3,7 +3,6 @@
 // Distinguishes the variants under one key: by the request fields that Vary names (RFC 9111 §4.1), and by the owner.
 // Secrets are kept as digests: a cache file must not reveal credentials.
 
-import FoundationEssentials
 import URLLoadingIO
 import URLLoadingWire
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import URLLoadingIO
-import URLLoadingWire
 
 extension Configuration.TLS {
     /// What a session accepts of hosts whose TLS is too old to be safe: cameras, printers, control units.

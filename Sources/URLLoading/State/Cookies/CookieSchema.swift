@@ -24,41 +24,30 @@ enum CookieSchema: StateSchema {
         """)
 
     static func rows(_ database: Database) throws(DatabaseFailure) -> [Cookie] {
-        let select = try database.statement(
+        try database.statement(
             """
             SELECT name, value, domain, host_only, path, expires, secure, http_only, same_site, creation, last_access
             FROM cookie ORDER BY creation
-            """)
-        var rows: [Cookie] = []
-        try select.each { () throws(DatabaseFailure) in
-            rows.append(
-                Cookie(
-                    name: select.text(0), value: select.text(1), domain: select.text(2),
-                    isHostOnly: select.integer(3) != 0,
-                    path: select.text(4), expires: Date(timeIntervalSinceReferenceDate: select.real(5)),
-                    isSecure: select.integer(6) != 0,
-                    isHTTPOnly: select.integer(7) != 0,
-                    sameSite: select.isNull(8) ? nil : Cookie.SameSite(rawValue: select.text(8)),
-                    creation: Date(timeIntervalSinceReferenceDate: select.real(9)),
-                    lastAccess: Date(timeIntervalSinceReferenceDate: select.real(10))))
-            return true
+            """
+        ).rows {
+            Cookie(
+                name: $0.text(0), value: $0.text(1), domain: $0.text(2), isHostOnly: $0.integer(3) != 0,
+                path: $0.text(4), expires: $0.date(5), isSecure: $0.integer(6) != 0, isHTTPOnly: $0.integer(7) != 0,
+                sameSite: $0.isNull(8) ? nil : Cookie.SameSite(rawValue: $0.text(8)), creation: $0.date(9),
+                lastAccess: $0.date(10))
         }
-        return rows
     }
 
     static func removeExpired(_ database: Database) throws(DatabaseFailure) {
-        try database.statement("DELETE FROM cookie WHERE expires < ?").run(
-            .real(Date.now.timeIntervalSinceReferenceDate))
+        try database.statement("DELETE FROM cookie WHERE expires < ?").run(.date(.now))
     }
 
     static func write(_ cookie: Cookie, _ database: Database) throws(DatabaseFailure) {
         guard let expires = cookie.expires else { return }
         try database.statement("INSERT OR REPLACE INTO cookie VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)").run(
             .text(cookie.name), .text(cookie.value), .text(cookie.domain), .init(cookie.isHostOnly), .text(cookie.path),
-            .real(expires.timeIntervalSinceReferenceDate), .init(cookie.isSecure), .init(cookie.isHTTPOnly),
-            .init(cookie.sameSite?.rawValue),
-            .real(cookie.creationDate.timeIntervalSinceReferenceDate),
-            .real(cookie.lastAccessDate.timeIntervalSinceReferenceDate))
+            .date(expires), .init(cookie.isSecure), .init(cookie.isHTTPOnly), .init(cookie.sameSite?.rawValue),
+            .date(cookie.creationDate), .date(cookie.lastAccessDate))
     }
 
     static func note(_ cookie: Cookie, _ database: Database) throws(DatabaseFailure) {
@@ -68,9 +57,8 @@ enum CookieSchema: StateSchema {
             WHERE domain = ? AND name = ? AND path = ? AND host_only = ? AND value = ? AND creation = ?
             """
         ).run(
-            .real(cookie.lastAccessDate.timeIntervalSinceReferenceDate), .text(cookie.domain), .text(cookie.name),
-            .text(cookie.path),
-            .init(cookie.isHostOnly), .text(cookie.value), .real(cookie.creationDate.timeIntervalSinceReferenceDate))
+            .date(cookie.lastAccessDate), .text(cookie.domain), .text(cookie.name), .text(cookie.path),
+            .init(cookie.isHostOnly), .text(cookie.value), .date(cookie.creationDate))
     }
 
     static func remove(_ key: Cookie.Key, _ database: Database) throws(DatabaseFailure) {

@@ -4,7 +4,6 @@
 
 import FoundationEssentials
 import URLLoadingIO
-import URLLoadingWire
 
 extension CookieTable: PersistedTable {
     typealias Schema = CookieSchema

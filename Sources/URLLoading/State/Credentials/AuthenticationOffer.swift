@@ -2,7 +2,6 @@
 
 // The challenges of a response that the library can answer: RFC 9110 §11.6. Pure.
 
-import URLLoadingIO
 import URLLoadingWire
 
 /// One authentication scheme that a server or proxy offers.

@@ -6,7 +6,6 @@
 import FoundationEssentials
 import Synchronization
 import URLLoadingIO
-import URLLoadingWire
 
 final class NetrcReader: Sendable {
     private let netrc: Netrc

@@ -3,9 +3,7 @@
 // One Kerberos proof. It is made when the connection is known, and bound to its channel (RFC 5929), so that an
 // intermediary cannot relay it.
 
-import Synchronization
 import URLLoadingIO
-import URLLoadingWire
 
 final class TicketProof {
     private let login: Login

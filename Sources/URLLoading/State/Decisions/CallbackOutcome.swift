@@ -7,7 +7,6 @@
 //
 // A task group would wait for its children: 3.0 s instead of 0.1 where a closure ignored cancellation.
 
-import Synchronization
 import URLLoadingIO
 
 enum CallbackOutcome<Answer: Sendable>: Sendable {

@@ -4,7 +4,6 @@
 // because all loads of the session share the connections that it has approved.
 
 import Synchronization
-import URLLoadingIO
 
 struct HandshakeDecision: Sendable {
     let decision: Decision<Challenge, ChallengeDecision>

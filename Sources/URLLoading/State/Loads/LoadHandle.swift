@@ -8,7 +8,6 @@
 
 import Synchronization
 import URLLoadingIO
-import URLLoadingWire
 
 /// The driver of a task, which is notified when the work of a handle is stopped.
 protocol StopListener: AnyObject, Sendable {

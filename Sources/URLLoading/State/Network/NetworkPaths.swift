@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Synchronization
 import URLLoadingIO
 
 /// A sequence of the paths of a ``NetworkMonitor``: see ``NetworkMonitor/paths``.

@@ -5,7 +5,6 @@
 
 // The route to an origin, with everything that decides whether a connection may be shared.
 
-import URLLoadingIO
 import URLLoadingWire
 
 /// Everything that two loads must have in common to use one connection. All loads of a session have its settings, so

@@ -30,7 +30,16 @@ struct PersistedReplacement<Row: Sendable>: Sendable {
     var hasChanged = true
 }
 
-/// Times are seconds since 2001, as in `Date`, so that they are read back bit for bit.
+// Times are seconds since 2001, as in `Date`, so that they are read back bit for bit.
+
+extension DatabaseStatement {
+    func date(_ column: Int32) -> Date { Date(timeIntervalSinceReferenceDate: real(column)) }
+}
+
+extension DatabaseStatement.Value {
+    static func date(_ date: Date) -> Self { .real(date.timeIntervalSinceReferenceDate) }
+}
+
 extension StateSchema where Row: PersistedRow {
     static func prepare(_ database: Database) throws(DatabaseFailure) {
         // Removed rows are overwritten: a cookie gives access to an account, and the visited hosts are private.

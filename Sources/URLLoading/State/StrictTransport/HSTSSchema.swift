@@ -22,27 +22,19 @@ enum HSTSSchema: StateSchema {
         """)
 
     static func rows(_ database: Database) throws(DatabaseFailure) -> [HSTSHost] {
-        let select = try database.statement("SELECT name, subdomains, expires, creation FROM host")
-        var rows: [HSTSHost] = []
-        try select.each { () throws(DatabaseFailure) in
-            rows.append(
-                HSTSHost(
-                    checked: select.text(0), includesSubdomains: select.integer(1) != 0,
-                    expires: Date(timeIntervalSinceReferenceDate: select.real(2)),
-                    creation: Date(timeIntervalSinceReferenceDate: select.real(3))))
-            return true
+        try database.statement("SELECT name, subdomains, expires, creation FROM host").rows {
+            HSTSHost(
+                checked: $0.text(0), includesSubdomains: $0.integer(1) != 0, expires: $0.date(2), creation: $0.date(3))
         }
-        return rows
     }
 
     static func removeExpired(_ database: Database) throws(DatabaseFailure) {
-        try database.statement("DELETE FROM host WHERE expires < ?").run(.real(Date.now.timeIntervalSinceReferenceDate))
+        try database.statement("DELETE FROM host WHERE expires < ?").run(.date(.now))
     }
 
     static func write(_ host: HSTSHost, _ database: Database) throws(DatabaseFailure) {
         try database.statement("INSERT OR REPLACE INTO host VALUES (?, ?, ?, ?)").run(
-            .text(host.name), .init(host.includesSubdomains), .real(host.expires.timeIntervalSinceReferenceDate),
-            .real(host.creationDate.timeIntervalSinceReferenceDate))
+            .text(host.name), .init(host.includesSubdomains), .date(host.expires), .date(host.creationDate))
     }
 
     static func remove(_ name: String, _ database: Database) throws(DatabaseFailure) {

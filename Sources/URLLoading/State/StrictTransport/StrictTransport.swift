@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FoundationEssentials
-import URLLoadingIO
 import URLLoadingWire
 
 /// The HSTS store and settings of a session, as its loads use them.

@@ -7,7 +7,6 @@
 
 import Synchronization
 import URLLoadingIO
-import URLLoadingWire
 
 /// Used by one reading and one writing task, as any transport.
 final class HTTP2Tunnel: Transport, @unchecked Sendable {

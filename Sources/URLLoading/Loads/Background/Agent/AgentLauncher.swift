@@ -4,7 +4,6 @@
 
 import Glibc
 import URLLoadingIO
-import URLLoadingWire
 
 package enum AgentLauncher {
     /// Returns the facts of this process.

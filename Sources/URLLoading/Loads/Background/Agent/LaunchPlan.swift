@@ -27,15 +27,6 @@ package enum LaunchPlan: Sendable, Equatable, CustomStringConvertible {
         /// Returns whether a path is executable.
         package var isExecutable: @Sendable (String) -> Bool
 
-        package init(
-            environment: [String: String], user: UInt32, userName: String, programFolder: String,
-            isSocket: @escaping @Sendable (String) -> Bool, isExecutable: @escaping @Sendable (String) -> Bool
-        ) {
-            self.environment = environment
-            (self.user, self.userName, self.programFolder) = (user, userName, programFolder)
-            (self.isSocket, self.isExecutable) = (isSocket, isExecutable)
-        }
-
         /// `XDG_RUNTIME_DIR` of the environment, or `/run/user/UID`.
         var runtimeFolder: String { Self.absolute(environment["XDG_RUNTIME_DIR"]) ?? "/run/user/\(user)" }
 

@@ -95,15 +95,10 @@ package struct WakingOrder: Codable, Sendable, Equatable {
 
     /// The executable and its arguments.
     package var arguments: [String]
-    package var environment: [String: String]
+    package var environment: [String: String] = [:]
     package var folder: String?
     /// A unit of the user's service manager, in place of ``arguments``.
     package var unit: String?
-
-    package init(arguments: [String], environment: [String: String] = [:], folder: String? = nil, unit: String? = nil) {
-        (self.arguments, self.environment) = (arguments, environment)
-        (self.folder, self.unit) = (folder, unit)
-    }
 }
 
 /// The settings of a configuration that are stored as secrets.

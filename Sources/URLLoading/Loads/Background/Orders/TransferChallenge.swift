@@ -4,7 +4,6 @@
 
 import FoundationEssentials
 import URLLoadingIO
-import URLLoadingWire
 
 /// What of a program decides about the challenges of a transfer.
 package enum ChallengeAuthority: String, Codable, Sendable {

@@ -64,11 +64,6 @@ package struct TransferOrder: Codable, Sendable, Equatable {
     package static let maximumUserData = 64 * 1024
     /// The bytes of an affinity, which is a part of an index.
     package static let maximumAffinity = 256
-
-    package init(kind: Kind, shownURL: String, method: String, fields: [[String]], created: Int64) {
-        (self.kind, self.shownURL, self.method, self.fields) = (kind, shownURL, method, fields)
-        self.created = created
-    }
 }
 
 /// The secrets of a transfer, stored separately and erased with it.
@@ -85,10 +80,6 @@ package struct SourceStamp: Codable, Sendable, Equatable {
     package var size: Int64
     /// The modification time, in nanoseconds since 1970.
     package var modified: Int64
-
-    package init(place: FilePlace, size: Int64, modified: Int64) {
-        (self.place, self.size, self.modified) = (place, size, modified)
-    }
 }
 
 /// The settings of a request that differ from those of its session.
@@ -102,8 +93,6 @@ package struct RequestSettings: Codable, Sendable, Equatable {
     package var trafficClass: UInt8?
     package var handlesCookies = true
     package var mainDocument: String?
-
-    package init() {}
 }
 
 extension TransferOrder {

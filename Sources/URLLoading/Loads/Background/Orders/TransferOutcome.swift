@@ -3,7 +3,6 @@
 // The result of a transfer, as it is stored and delivered.
 
 package import FoundationEssentials
-import URLLoadingIO
 import URLLoadingWire
 
 /// A response without its body.

@@ -11,7 +11,6 @@
 import FoundationEssentials
 import Synchronization
 import URLLoadingIO
-import URLLoadingWire
 
 final class ParallelDownload: Sendable {
     let length: Int64

@@ -28,24 +28,12 @@ final class DamagedTables {
     }
 
     private func number(_ text: StaticString) -> Int64? {
-        guard let statement = try? database.statement(text) else { return nil }
-        var result: Int64?
-        try? statement.each { () throws(DatabaseFailure) in
-            result = statement.integer(0)
-            return false
-        }
-        return result
+        try? database.statement(text).first { $0.integer(0) }
     }
 
     func row(_ seq: Int64) -> (head: DiskHead, used: Int64)? {
-        guard let statement = try? database.statement("SELECT head, used FROM entry WHERE seq = ?") else { return nil }
-        var head: DiskHead?
-        var used: Int64 = 0
-        try? statement.each([.integer(seq)]) { () throws(DatabaseFailure) in
-            head = statement.withBlob(0) { DiskHead($0) }
-            used = statement.integer(1)
-            return false
+        try? database.statement("SELECT head, used FROM entry WHERE seq = ?").first([.integer(seq)]) { row in
+            row.withBlob(0) { DiskHead($0) }.map { (head: $0, used: row.integer(1)) }
         }
-        return head.map { ($0, used) }
     }
 }

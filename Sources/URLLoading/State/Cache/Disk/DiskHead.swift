@@ -4,7 +4,6 @@
 // columns of the row serve lookup and sorting, and are not trusted.
 
 import URLLoadingIO
-import URLLoadingWire
 
 struct DiskHead: Sendable {
     var response: StoredResponse

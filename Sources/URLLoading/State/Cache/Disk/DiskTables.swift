@@ -121,24 +121,15 @@ final class DiskTables: @unchecked Sendable {
     // MARK: Lookup
 
     func state() throws(DatabaseFailure) -> State {
-        let statement = try database.statement("SELECT total, changes FROM state")
-        var state = State(total: 0, changes: 0)
-        try statement.each { () throws(DatabaseFailure) in
-            state = State(total: min(max(0, statement.integer(0)), .max / 4), changes: statement.integer(1))
-            return false
-        }
-        return state
+        try database.statement("SELECT total, changes FROM state").first {
+            State(total: min(max(0, $0.integer(0)), .max / 4), changes: $0.integer(1))
+        } ?? State(total: 0, changes: 0)
     }
 
     /// Returns the heads under a hash, the one stored last first. Damaged ones are left out.
     func heads(_ hash: Int64) throws(DatabaseFailure) -> [DiskHead] {
-        let statement = try database.statement("SELECT head FROM entry WHERE hash = ? ORDER BY seq DESC")
-        var heads: [DiskHead] = []
-        try statement.each([.integer(hash)]) { () throws(DatabaseFailure) in
-            if let head = statement.withBlob(0, { DiskHead($0) }) { heads.append(head) }
-            return true
-        }
-        return heads
+        try database.statement("SELECT head FROM entry WHERE hash = ? ORDER BY seq DESC")
+            .rows([.integer(hash)]) { $0.withBlob(0) { DiskHead($0) } }
     }
 
     /// Returns the head of a response.
@@ -169,13 +160,11 @@ final class DiskTables: @unchecked Sendable {
     func page(after seq: Int64, atMost count: Int64) throws(DatabaseFailure) -> (
         rows: [(seq: Int64, head: DiskHead?)], last: Int64
     ) {
-        let statement = try database.statement("SELECT seq, head FROM entry WHERE seq > ? ORDER BY seq LIMIT ?")
-        var rows: [(Int64, DiskHead?)] = []
-        try statement.each([.integer(seq), .integer(count)]) { () throws(DatabaseFailure) in
-            rows.append((statement.integer(0), statement.withBlob(1) { DiskHead($0) }))
-            return true
-        }
-        return (rows, rows.last?.0 ?? seq)
+        let rows = try database.statement("SELECT seq, head FROM entry WHERE seq > ? ORDER BY seq LIMIT ?")
+            .rows([.integer(seq), .integer(count)]) { row in
+                (seq: row.integer(0), head: row.withBlob(1) { DiskHead($0) })
+            }
+        return (rows, rows.last?.seq ?? seq)
     }
 
     func hasRow(forFile name: String) throws(DatabaseFailure) -> Bool {
@@ -261,19 +250,13 @@ final class DiskTables: @unchecked Sendable {
     }
 
     private func rows(_ text: StaticString, _ values: [DatabaseStatement.Value]) throws(DatabaseFailure) -> [Row] {
-        let statement = try database.statement(text)
-        var rows: [Row] = []
-        try statement.each(values) { () throws(DatabaseFailure) in
-            let file = statement.isNull(3) ? "" : statement.text(3)
-            let place = Self.limited(statement.integer(4))
-            rows.append(
-                Row(
-                    seq: statement.integer(0), hash: statement.integer(1), size: Self.limited(statement.integer(2)),
-                    file: DiskPaths.isName(file) ? file : nil,
-                    range: place..<place + Self.limited(statement.integer(5))))
-            return true
+        try database.statement(text).rows(values) { row in
+            let file = row.isNull(3) ? "" : row.text(3)
+            let place = Self.limited(row.integer(4))
+            return Row(
+                seq: row.integer(0), hash: row.integer(1), size: Self.limited(row.integer(2)),
+                file: DiskPaths.isName(file) ? file : nil, range: place..<place + Self.limited(row.integer(5)))
         }
-        return rows
     }
 
     func hasWhole(hash: Int64, variant: Int64) throws(DatabaseFailure) -> Bool {
@@ -300,13 +283,7 @@ final class DiskTables: @unchecked Sendable {
     }
 
     private func integer(_ text: StaticString, _ values: [DatabaseStatement.Value]) throws(DatabaseFailure) -> Int64? {
-        let statement = try database.statement(text)
-        var result: Int64?
-        try statement.each(values) { () throws(DatabaseFailure) in
-            result = statement.integer(0)
-            return false
-        }
-        return result
+        try database.statement(text).first(values) { $0.integer(0) }
     }
 
     /// Recomputes the total size, which may have drifted.

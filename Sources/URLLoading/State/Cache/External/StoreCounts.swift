@@ -17,6 +17,4 @@ package struct StoreCounts: Codable, Sendable, Equatable {
     package var failed = 0
     /// Calls that were not made, because earlier ones failed or are still running.
     package var skipped = 0
-
-    package init() {}
 }

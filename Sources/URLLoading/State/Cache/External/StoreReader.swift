@@ -2,8 +2,6 @@
 
 // Reads a record of an external cache from pieces, and holds no more of it than it may have.
 
-import URLLoadingIO
-
 struct StoreReader: Sendable {
     enum Fault: Error, Sendable {
         /// The bytes are not a record, or not the one of this key.

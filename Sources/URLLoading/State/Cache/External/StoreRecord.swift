@@ -9,7 +9,6 @@
 // with the names that Vary lists and a random number, of which the keys of the variants are made: a removal of that one
 // record makes all variants unreachable.
 
-import FoundationEssentials
 import URLLoadingIO
 import URLLoadingWire
 

@@ -6,8 +6,6 @@
 // room, and returns an entry completely or not at all. All calls may be made from any task; those marked "may block"
 // belong on threads that may block (`BlockingThreads.files`).
 
-import URLLoadingIO
-
 protocol CacheStorage: Sendable, AnyObject {
     /// Returns all variants under a key, without bodies, the one stored last first. Returns `nil` if only `variants`
     /// can find them. Never waits for a disk.

@@ -21,71 +21,74 @@ struct StoredResponse: Sendable {
         varying: [String: String?] = [:], requestTime: Double, responseTime: Double
     ) {
         self.id = id
-        head = Head(key, url, status, version, headers, varying, requestTime, responseTime)
+        head = Head(
+            Values(
+                key: key, url: url, status: status, version: version, headers: headers, varying: varying,
+                requestTime: requestTime, responseTime: responseTime))
     }
 
-    var key: CacheKey { head.key }
+    var key: CacheKey { head.values.key }
     /// The hash of the key, in this process.
-    var keyHash: Int { head.key.hash }
+    var keyHash: Int { head.values.key.hash }
     /// The URL that callers see, without user and fragment.
     var url: String {
-        get { head.url }
-        set { changed.url = newValue }
+        get { head.values.url }
+        set { changed.values.url = newValue }
     }
     var status: Status {
-        get { head.status }
-        set { changed.status = newValue }
+        get { head.values.status }
+        set { changed.values.status = newValue }
     }
     var version: HTTPVersion {
-        get { head.version }
-        set { changed.version = newValue }
+        get { head.values.version }
+        set { changed.values.version = newValue }
     }
     /// The response's fields, without those of one hop (RFC 9111 §3.1).
     var headers: Headers {
-        get { head.headers }
-        _modify { yield &changed.headers }
+        get { head.values.headers }
+        _modify { yield &changed.values.headers }
     }
     /// The request's values of the fields that Vary names, by lower-case name, in normal form; `nil` for an absent
     /// field. The owner's marks (`CacheOwner`) stand among them.
     var varying: [String: String?] {
-        get { head.varying }
-        set { changed.varying = newValue }
+        get { head.values.varying }
+        set { changed.values.varying = newValue }
     }
     /// Seconds since 1970 by the local clock: when the request was sent, and when the response arrived (§4.2.3).
     var requestTime: Double {
-        get { head.requestTime }
-        set { changed.requestTime = newValue }
+        get { head.values.requestTime }
+        set { changed.values.requestTime = newValue }
     }
     var responseTime: Double {
-        get { head.responseTime }
-        set { changed.responseTime = newValue }
+        get { head.values.responseTime }
+        set { changed.values.responseTime = newValue }
     }
     /// The stored body is decoded from its content coding.
     var isDecoded: Bool {
-        get { head.isDecoded }
-        set { changed.isDecoded = newValue }
+        get { head.values.isDecoded }
+        set { changed.values.isDecoded = newValue }
     }
     /// The addresses of the servers that it came from.
     var source: AnswerSource {
-        get { head.source }
-        set { changed.source = newValue }
+        get { head.values.source }
+        set { changed.values.source = newValue }
     }
-    /// The caller's data, returned unchanged.
+    /// The caller's data, returned unchanged.values.
     var userInfo: [UInt8]? {
-        get { head.userInfo }
-        set { changed.userInfo = newValue }
+        get { head.values.userInfo }
+        set { changed.values.userInfo = newValue }
     }
     /// The freshness rules, computed once so that a hit in memory parses no fields; `nil` to compute them again. Not
     /// stored in files.
     var rules: CacheRules? {
-        get { head.rules }
-        set { changed.rules = newValue }
+        get { head.values.rules }
+        set { changed.values.rules = newValue }
     }
 
     /// The head for a change; copied first if it is shared.
     private var changed: Head {
         mutating get {
-            if !isKnownUniquelyReferenced(&head) { head = Head(copying: head) }
+            if !isKnownUniquelyReferenced(&head) { head = Head(head.values) }
             return head
         }
     }
@@ -105,13 +108,18 @@ struct StoredResponse: Sendable {
     }
 
     private final class Head: @unchecked Sendable {
-        // Unchecked: changed only while uniquely referenced.
+        // Unchecked: changed only while uniquely referenced. The value that owns the head is checked for exclusive
+        // access.
+        @exclusivity(unchecked)
+        var values: Values
+        init(_ values: Values) { self.values = values }
+    }
+
+    private struct Values: Sendable {
         let key: CacheKey
         var url: String
         var status: Status
         var version: HTTPVersion
-        // The value that owns the head is checked for exclusive access.
-        @exclusivity(unchecked)
         var headers: Headers
         var varying: [String: String?]
         var requestTime: Double
@@ -120,19 +128,5 @@ struct StoredResponse: Sendable {
         var source = AnswerSource.unknown
         var userInfo: [UInt8]?
         var rules: CacheRules?
-
-        init(
-            _ key: CacheKey, _ url: String, _ status: Status, _ version: HTTPVersion, _ headers: Headers,
-            _ varying: [String: String?], _ requestTime: Double, _ responseTime: Double
-        ) {
-            (self.key, self.url, self.status, self.version, self.headers) = (key, url, status, version, headers)
-            (self.varying, self.requestTime, self.responseTime) = (varying, requestTime, responseTime)
-        }
-
-        init(copying other: Head) {
-            (key, url, status, version, headers) = (other.key, other.url, other.status, other.version, other.headers)
-            (varying, requestTime, responseTime) = (other.varying, other.requestTime, other.responseTime)
-            (isDecoded, source, userInfo, rules) = (other.isDecoded, other.source, other.userInfo, other.rules)
-        }
     }
 }
