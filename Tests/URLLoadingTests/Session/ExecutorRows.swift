@@ -31,7 +31,7 @@ struct ExecutorRows {
         configuration.wireTap = { event in
             switch event {
             case .sent, .received, .connected: threads.note()
-            case .closed, .frame, .head, .tolerated, .tookTCP: break
+            case .closed, .frame, .head, .log, .tolerated, .tookTCP: break
             }
         }
         var decisions = Decisions()
