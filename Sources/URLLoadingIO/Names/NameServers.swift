@@ -23,21 +23,29 @@ package struct NameServers: Sendable {
     package static let system = NameServers(given: nil)
 
     private let given: [SocketAddress]?
+    /// For how long one answer is waited for, in nanoseconds.
+    private let patience: Int64
 
-    private init(given: [SocketAddress]?) { self.given = given }
-    package init(_ addresses: [SocketAddress]) { given = addresses }
+    private init(given: [SocketAddress]?, patience: Int64 = usualPatience) {
+        (self.given, self.patience) = (given, patience)
+    }
+    /// - Parameter patience: the nanoseconds for which one answer is waited for. A question is given up after eight
+    ///   times as long, whatever servers do.
+    package init(_ addresses: [SocketAddress], patience: Int64 = usualPatience) {
+        self.init(given: addresses, patience: patience)
+    }
 
     // MARK: Asking
 
-    /// How often each server is asked, and for how long one answer is waited for, in nanoseconds.
+    package static let usualPatience: Int64 = 500_000_000
+    /// How often each server is asked.
     private static let rounds = 2
-    private static let patience: Int64 = 500_000_000
-    /// The nanoseconds after which a question is given up, whatever servers do.
-    private static let longest: Int64 = 4_000_000_000
+    /// The limit of a question, in waits for an answer.
+    private static let mostWaits: Int64 = 8
     /// The number of datagrams that are read as answers to one that was sent.
     private static let mostReplies = 32
 
-    /// Returns the answer of the first server that has one; `nil` if none has. Takes four seconds at most.
+    /// Returns the answer of the first server that has one; `nil` if none has. Takes four seconds at most by default.
     ///
     /// Each question is sent from a new socket, whose port the system chooses at random, and which receives from that
     /// server only. An answer that is too large for a datagram is asked for over TCP.
@@ -46,7 +54,7 @@ package struct NameServers: Sendable {
         _ question: [UInt8], _ read: @Sendable ([UInt8]) -> Reply<Answer>
     ) async -> Answer? {
         let token = StopToken()
-        Poller.shared.schedule(Limit(token), at: Poller.now() + Self.longest)
+        Poller.shared.schedule(Limit(token), at: Poller.now() + patience * Self.mostWaits)
         let servers = await addresses(token)
         for _ in 0..<Self.rounds {
             for server in servers where token.stopReason == nil {
@@ -88,7 +96,7 @@ package struct NameServers: Sendable {
         }
         // One that the socket does not take now is lost, like others on their way.
         _ = try sent.get()
-        let end = Poller.now() + Self.patience
+        let end = Poller.now() + patience
         Poller.shared.schedule(socket.slot, at: end)
         let buffer = DatagramBuffer()
         var count = 0

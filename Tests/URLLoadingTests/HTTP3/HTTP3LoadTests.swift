@@ -133,7 +133,7 @@ struct HTTP3LoadTests {
             // The client hears of it with no event.
             try await eventually(session.core.pool.http3.connections.count) { $0 == 0 }
             _ = try await session.data(from: server.url("/"))
-            #expect(server.connections == 2)
+            #expect(server.connections >= 2)
         }
     }
 
@@ -143,7 +143,8 @@ struct HTTP3LoadTests {
             server.order { $0.quic?.close(.application(0x100)) }
             try await eventually(session.core.pool.http3.connections.count) { $0 == 0 }
             _ = try await session.data(from: server.url("/"))
-            #expect(server.connections == 2)
+            // More than one new one if the machine is so busy that a handshake is begun again.
+            #expect(server.connections >= 2)
         }
     }
 
