@@ -5,6 +5,7 @@
 import Foundation
 import Synchronization
 import URLLoading
+import URLLoadingIO
 
 extension TaskBridge: LaneCaller {
     /// Makes the calls that are due. Called on the lane, or where the load ended if they are only the library's own.

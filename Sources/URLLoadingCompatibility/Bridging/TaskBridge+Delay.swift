@@ -6,6 +6,7 @@
 import Foundation
 import Synchronization
 import URLLoading
+import URLLoadingIO
 
 extension TaskBridge {
     /// Whether the task was resumed and waits for its date or for the delegate's answer.

@@ -3,6 +3,7 @@
 // The delegates of a task: its own, and those of its session.
 
 import Synchronization
+import URLLoadingIO
 
 extension TaskBridge {
     /// The task's own delegate, or the session's if the task has none.

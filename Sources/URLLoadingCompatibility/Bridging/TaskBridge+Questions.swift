@@ -6,6 +6,7 @@
 import Foundation
 import Synchronization
 import URLLoading
+import URLLoadingIO
 
 extension TaskBridge {
     /// The task whose load a decision of the session concerns.

@@ -5,6 +5,7 @@
 import Foundation
 import Synchronization
 import URLLoading
+import URLLoadingIO
 
 // MARK: Refused tasks
 

@@ -5,6 +5,7 @@
 import Foundation
 import Synchronization
 import URLLoading
+import URLLoadingIO
 
 extension URLSession {
     /// Decisions that ask the delegates of the requesting load. Shared by all tasks, so that connections they have

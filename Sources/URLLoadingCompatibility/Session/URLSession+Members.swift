@@ -3,6 +3,7 @@
 // The members of a session: its delegate and the tasks that are not over. The session ends when both are gone.
 
 import Synchronization
+import URLLoadingIO
 
 extension URLSession {
     struct Members: Sendable {

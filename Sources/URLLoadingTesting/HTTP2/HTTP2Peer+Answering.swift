@@ -4,6 +4,7 @@
 // windows.
 
 import Synchronization
+import URLLoadingIO
 public import URLLoadingWire
 
 extension HTTP2Peer {

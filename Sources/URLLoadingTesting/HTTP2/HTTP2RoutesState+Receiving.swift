@@ -3,6 +3,7 @@
 // Processes the client's frames, each by its section of RFC 9113.
 
 import Synchronization
+import URLLoadingIO
 import URLLoadingWire
 
 extension HTTP2RoutesState {

@@ -4,6 +4,7 @@
 
 import Synchronization
 import URLLoading
+import URLLoadingIO
 import URLLoadingWire
 
 /// Used by the task of its connection; the server's state has a lock.

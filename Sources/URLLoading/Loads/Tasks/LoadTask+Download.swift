@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Synchronization
+import URLLoadingIO
 
 extension LoadTask where Output == DownloadedFile {
     /// The file of a complete download; `nil` before.

@@ -4,6 +4,7 @@
 
 import FoundationEssentials
 import Synchronization
+import URLLoadingIO
 
 extension TaskDriver {
     /// Runs the task by a transfer of the agent, from its submission to its event.

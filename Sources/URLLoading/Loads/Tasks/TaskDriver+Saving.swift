@@ -3,6 +3,7 @@
 // Download tasks, which write the body to a file.
 
 import Synchronization
+import URLLoadingIO
 
 extension TaskDriver {
     /// Saves the body of a response. The file is opened before the caller gets the response, with which it can ask for

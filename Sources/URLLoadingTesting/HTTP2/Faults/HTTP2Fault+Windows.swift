@@ -3,6 +3,7 @@
 // Flow control and SETTINGS: illegal, obstructive, or abrupt (RFC 9113 §5.2, §6.5, §6.9).
 
 import Synchronization
+import URLLoadingIO
 
 extension HTTP2Fault {
     /// Faults of flow control. Those about uploads require a request with a body, and answer other requests normally.

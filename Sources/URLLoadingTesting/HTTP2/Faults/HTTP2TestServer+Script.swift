@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Synchronization
+import URLLoadingIO
 
 extension HTTP2TestServer {
     /// Controls a connection, which is closed when the script returns. A thrown error is recorded as a complaint,
