@@ -462,10 +462,11 @@ struct FleetFaultRows {
         let one = try await PostgresJournal.open(address) { lines.add($0) }
         let other = try await PostgresJournal.open(address) { lines.add($0) }
         try await JournalRows.identify(["a", "b"], one)
-        var claims: [TransferClaim] = []
+        var accepted: [TransferClaim] = []
         for (id, name, journal) in [("a1", "a", one), ("b1", "b", one), ("b2", "b", other), ("a2", "a", other)] {
-            claims.append(try await JournalRows.accept(id, of: name, journal))
+            accepted.append(try await JournalRows.accept(id, of: name, journal))
         }
+        let claims = accepted
         try await admin.run("INSERT INTO urlloading.counter VALUES ('a', 0), ('b', 0)")
         let holder = try await PostgresConnection.open(address)
         try await holder.run("BEGIN; SELECT FROM urlloading.counter WHERE identifier = 'b' FOR UPDATE")
