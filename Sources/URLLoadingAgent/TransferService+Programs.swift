@@ -75,7 +75,7 @@ extension TransferService {
     }
 
     /// Handles a request of a program that is not the live session.
-    /// - Parameter mayLoad: whether the identifier's settings are asked of the journal, if this agent has forgotten them.
+    /// - Parameter mayLoad: whether the journal is asked for the identifier's settings, if this agent has none.
     private func observe(
         _ incoming: AgentChannel.Incoming, from client: AgentClient, as name: String, mayLoad: Bool = true,
         _ reply: @escaping Reply

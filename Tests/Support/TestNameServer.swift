@@ -6,8 +6,8 @@ import Synchronization
 package import URLLoadingIO
 import URLLoadingTesting
 
-/// A name server on the loopback address, with a thread of its own. It gives one set of HTTPS records to every question,
-/// as if all names were aliases of one.
+/// A name server on the loopback address, with a thread of its own. It gives one set of HTTPS records to every
+/// question, as if all names were aliases of one.
 package final class TestNameServer: Sendable {
     /// What the server does wrong.
     package enum Fault: Sendable, Hashable, CaseIterable {

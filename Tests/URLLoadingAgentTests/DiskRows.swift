@@ -20,6 +20,13 @@ import URLLoadingWire
         return mount("tmpfs", rig.state, "tmpfs", flags, options) == 0
     }
 
+    /// Writes a file until its disk has no room.
+    private static func fill(_ path: String) {
+        let file = open(path, O_WRONLY | O_CREAT, 0o600)
+        while write(file, Film.content, 4096) > 0 {}
+        close(file)
+    }
+
     /// Whether the tests may mount a disk.
     static let canMount: Bool = {
         let rig = AgentRig()
@@ -104,9 +111,7 @@ import URLLoadingWire
             $0.earliestBegin = SystemTime.wall + 3_600_000_000_000
         }
         let filler = rig.state + "/filler"
-        let filling = open(filler, O_WRONLY | O_CREAT, 0o600)
-        while write(filling, Film.content, 4096) > 0 {}
-        close(filling)
+        Self.fill(filler)
         program.close()
         let next = try await rig.attachAgain()
         #expect(try await next.transfers().map(\.state) == [.waiting])
@@ -141,9 +146,7 @@ import URLLoadingWire
             let program = try await rig.attach()
             try await program.download(origin.url("/film"), to: rig.folder + "/film.bin")
             try await origin.wait { $0.requests == 1 }
-            let filling = open(rig.state + "/filler", O_WRONLY | O_CREAT, 0o600)
-            while write(filling, Film.content, 4096) > 0 {}
-            close(filling)
+            Self.fill(rig.state + "/filler")
             // The journal records where the complete file will be before it is renamed.
             mayAnswer.withLock { $0 = true }
             _ = try await program.wait { $0.state == .placing }

@@ -103,8 +103,8 @@ import URLLoadingWire
         }
     }
 
-    /// Whether bytes ask the agent to hand over to a newer one, or to take no more work. Each program of the user may do
-    /// so: the agent exits.
+    /// Whether bytes ask the agent to hand over to a newer one, or to take no more work. Each program of the user may
+    /// do so: the agent exits.
     private static func endsAgent(_ bytes: [UInt8]) -> Bool {
         var decoder = AgentFrameDecoder()
         decoder.receive(bytes)

@@ -23,7 +23,7 @@ struct NameServersTests {
         return message.count == 21 + 12 + record.count ? .answer(message.count) : .unrelated
     }
 
-    /// - Parameter patience: long by default, because the machine may be busy; the rows in which a server does not answer
+    /// - Parameter patience: long by default, because the machine may be busy. Rows in which a server does not answer
     ///   take a multiple of theirs.
     private func ask(_ servers: TestNameServer..., patience: Int64 = 20_000_000_000) async -> Int? {
         await NameServers(servers.map(\.address), patience: patience).ask(Self.question, Self.read)

@@ -45,7 +45,7 @@ public final class StatisticsSocket: Sendable, CustomStringConvertible {
     public func close() {
         guard !hasClosed.exchange(true, ordering: .acquiringAndReleasing) else { return }
         if let place, FilePlace(itself: path) == place { PrivateFolder.remove(path) }
-        // Ends the wait of `serve`, which closes the listener: its slot may be given back only when no task parks on it.
+        // Ends the wait of `serve`, which closes the listener: its slot is given back when no task parks on it.
         token.stop(.cancelled)
     }
 

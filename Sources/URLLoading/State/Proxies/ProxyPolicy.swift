@@ -49,8 +49,8 @@ public struct ProxyPolicy: Sendable {
         ProxyPolicy(choice: .given(ProxyEnvironment.current.except(bypass).mapped(change)))
     }
 
-    /// Uses the environment's proxies as they are now, with other values of some variables: for servers on this machine,
-    /// too, because a proxy was named.
+    /// Uses the environment's proxies as they are now, with other values of some variables: for servers on this
+    /// machine, too, because a proxy was named.
     /// - Parameter variables: `http_proxy`, `https_proxy`, `ftp_proxy` and `all_proxy`.
     package static func environment(
         replacing variables: [String: String], except bypass: ProxyBypass?

@@ -182,8 +182,8 @@ package struct AgentFailure: Error, Sendable, Equatable, CustomStringConvertible
     static let lost = AgentFailure(.unreachable, "the connection to the background agent ended")
     static let tooLarge = AgentFailure(
         .refused,
-        "the request is larger than \(AgentFrame.largest >> 20) MiB, with its fields and the resume token; a token with its "
-            + "content is for downloads outside of background sessions")
+        "the request is larger than \(AgentFrame.largest >> 20) MiB, with its fields and the resume token; "
+            + "a token with its content is for downloads outside of background sessions")
 
     package var refusal: AgentMessage.Refusal { .init(code: code.name, detail: detail, process: process) }
     package var description: String { "\(code.name): \(detail)" }

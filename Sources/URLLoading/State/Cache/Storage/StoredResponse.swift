@@ -73,7 +73,7 @@ struct StoredResponse: Sendable {
         get { head.values.source }
         set { changed.values.source = newValue }
     }
-    /// The caller's data, returned unchanged.values.
+    /// The caller's data, returned unchanged.
     var userInfo: [UInt8]? {
         get { head.values.userInfo }
         set { changed.values.userInfo = newValue }
