@@ -127,14 +127,18 @@ extension PostgresStatements {
             """)
     }
 
-    private func promote() async throws(PostgresFailure) {
-        try await connection.run(
+    /// Makes transfers ready whose time has come.
+    /// - Returns: whether there were some.
+    @discardableResult
+    private func promote() async throws(PostgresFailure) -> Bool {
+        let promoted = try await connection.run(
             "promote",
             """
             WITH chosen AS (SELECT number FROM urlloading.claim
             WHERE due <= statement_timestamp() AND agent IS NULL ORDER BY due LIMIT 1000 FOR UPDATE SKIP LOCKED)
             UPDATE urlloading.claim SET ready = true, due = NULL FROM chosen WHERE claim.number = chosen.number
             """)
+        return promoted.changed > 0
     }
 
     /// Lets no transfer of a host begin for some time.
@@ -150,15 +154,19 @@ extension PostgresStatements {
 
     // MARK: Claims
 
-    func claim(_ request: ClaimRequest) async throws(PostgresFailure) -> ClaimedTransfers {
+    /// Claims transfers.
+    /// - Parameter promotes: whether transfers whose time has come are made ready first. Otherwise that is done only if
+    ///   none is ready: a look at those that wait passes over all that have waited since the last vacuum.
+    func claim(_ request: ClaimRequest, promotes: Bool) async throws(PostgresFailure) -> ClaimedTransfers {
         switch request {
         case .ready(let count, let room, let last, let takesDiscretionary):
-            try await promote()
+            if promotes { try await promote() }
             var (found, begun) = (ClaimedTransfers(), Int64?.none)
             let choice = Choice(count: count, room: room, takesDiscretionary: takesDiscretionary)
-            // The identifiers after the last one have their turn; then all of them.
-            if let last { found.transfers = try await claim(choice, .after(identifier: last), &begun) }
-            if found.transfers.isEmpty { found.transfers = try await claim(choice, .start, &begun) }
+            found.transfers = try await claim(choice, after: last, &begun)
+            if found.transfers.isEmpty, !promotes, try await promote() {
+                found.transfers = try await claim(choice, after: last, &begun)
+            }
             if found.transfers.isEmpty { found.next = try await next(since: begun) }
             found.last = found.transfers.last?.identifier
             found.transfers.sort { $0.claim.number < $1.claim.number }
@@ -197,6 +205,17 @@ extension PostgresStatements {
 
     /// The lanes that are looked at at once. A priority is compared within as many hosts of an identifier.
     private static let laneCount = 256
+
+    /// Claims transfers of the identifiers after one, which have their turn, or otherwise of any.
+    private func claim(_ choice: Choice, after last: String?, _ begun: inout Int64?) async throws(PostgresFailure)
+        -> [JournaledTransfer]
+    {
+        if let last {
+            let found = try await claim(choice, .after(identifier: last), &begun)
+            if !found.isEmpty { return found }
+        }
+        return try await claim(choice, .start, &begun)
+    }
 
     /// Claims transfers of the first lanes after a position that have some.
     /// - Parameter begun: the moment of the first look at hosts, which is set if it is `nil`.
@@ -251,6 +270,7 @@ extension PostgresStatements {
                 ("lanesFrom", "(c.identifier, c.host) > ($3, $4)", [.text(lane.identifier), .text(lane.host)])
             }
         // A host is looked up by its name, not compared with all others: the planner does not know how many there are.
+        // OFFSET 0: otherwise it would count the claims of a host once for each use of `is_open`.
         func first(_ condition: String) -> String {
             """
             SELECT one.*, one.host = '' OR (coalesce(h.paused <= statement_timestamp(), true)
@@ -260,7 +280,7 @@ extension PostgresStatements {
             FROM (SELECT c.identifier, c.host, c.priority, c.number FROM urlloading.claim AS c
             WHERE c.ready AND c.agent IS NULL AND \(condition)
             ORDER BY c.identifier, c.host, c.priority DESC, c.number LIMIT 1) AS one
-            LEFT JOIN LATERAL (SELECT * FROM urlloading.host WHERE name = one.host LIMIT 1) AS h ON true
+            LEFT JOIN LATERAL (SELECT * FROM urlloading.host WHERE name = one.host LIMIT 1) AS h ON true OFFSET 0
             """
         }
         let found = try await connection.run(
@@ -340,12 +360,18 @@ extension PostgresStatements {
     ///
     /// A host with a rate has a moment `next` from which on a transfer may begin; each that begins moves it on. What
     /// was not used in the last second may be used at once.
+    ///
+    /// Of an identifier no more than its share of the count is looked at: the agent claims again while it has places.
+    /// The `CASE` keeps the planner from looking for the chosen rows in the index of all that are ready, which it
+    /// expects to be few.
     private func claimLocked(_ choice: Choice, _ lanes: [ClaimLane]) async throws(PostgresFailure)
         -> [JournaledTransfer]
     {
         let room = choice.room
         let places = lanes.map { room.hosts[$0.host, default: room.ofHost] }
-        let ofIdentifier = lanes.map { room.identifiers[$0.identifier, default: room.ofIdentifier] }
+        let names = max(1, Set(lanes.map(\.identifier)).count)
+        let share = choice.count / names + (choice.count % names).signum()
+        let ofIdentifier = lanes.map { min(share, room.identifiers[$0.identifier, default: room.ofIdentifier]) }
         let claimed = try await connection.run(
             "claim",
             """
@@ -384,7 +410,7 @@ extension PostgresStatements {
             WHERE a.name = f.agent AND \(Self.serves)) RETURNING identifier, name),
             claim AS (UPDATE urlloading.claim AS c SET agent = $1, lease = clock_timestamp() + \(lease),
             epoch = c.epoch + 1, due = NULL, parked = false, reserved = NULL
-            FROM picked WHERE c.number = picked.number AND c.ready AND c.agent IS NULL
+            FROM picked WHERE c.number = picked.number AND CASE WHEN c.agent IS NULL THEN c.ready END
             AND (picked.affinity IS NULL OR EXISTS (SELECT FROM mine
             WHERE mine.identifier = picked.identifier AND mine.name = picked.affinity))
             RETURNING c.number, c.epoch, c.host, picked.rate, picked.base, picked.round, picked.turn),
@@ -439,7 +465,7 @@ extension PostgresStatements {
                 "release",
                 """
                 UPDATE urlloading.claim SET \(Self.free)
-                WHERE number = $1 AND epoch = $2 AND agent = $3
+                WHERE \(Self.held)
                 """, [.init(claim.number), .init(claim.epoch), .text(agent)])
         }
         try await tell("work")

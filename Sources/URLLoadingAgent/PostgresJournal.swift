@@ -16,6 +16,8 @@ final class PostgresJournal: Journal {
         var connection: PostgresConnection?
         /// The moment of the poller's clock since which the connection lasts.
         var connected = Poller.now()
+        /// The moment of the poller's clock from which on a claim makes transfers ready whose time has come.
+        var promotion: Int64 = 0
         /// Claims that the last renewal has found, and that this agent did not know.
         var unknown: Set<TransferClaim> = []
         /// Why there is no connection.
@@ -41,6 +43,8 @@ final class PostgresJournal: Journal {
     /// The nanoseconds between attempts to reach the database: the first, and the longest.
     private static let (firstDelay, longestDelay) = (200_000_000 as Int64, 10_000_000_000 as Int64)
     private static let retryDelay: Int64 = 1_000_000_000
+    /// The nanoseconds between two claims that make transfers ready whose time has come, while others are ready.
+    private static let promotionDelay: Int64 = 250_000_000
 
     /// Connects to a database, and creates or migrates the tables.
     /// - Parameters:
@@ -98,14 +102,14 @@ final class PostgresJournal: Journal {
     static func prepare(_ connection: PostgresConnection) async throws(PostgresFailure) {
         // Each statement finds a few rows by an index. The planner, which does not know the values of prepared
         // statements, expects many, and would read and sort all transfers that are ready for each claim. To compile
-        // statements (`jit`) takes far longer than to run them. An agent that is stopped within a transaction keeps its
-        // rows from the others no longer than a statement may take.
+        // statements (`jit`), or to plan them again for each value, takes far longer than to run them. An agent that is
+        // stopped within a transaction keeps its rows from the others no longer than a statement may take.
         try await connection.run(
             """
             SET statement_timeout = '20s'; SET lock_timeout = '10s'; SET bytea_output = 'hex';
             SET idle_in_transaction_session_timeout = '20s';
             SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_hashjoin = off;
-            SET enable_mergejoin = off; SET jit = off; LISTEN urlloading
+            SET enable_mergejoin = off; SET jit = off; SET plan_cache_mode = force_generic_plan; LISTEN urlloading
             """)
         // What the role, the database or the server says of these does not count. Names of functions and operators are
         // those of PostgreSQL; a claim is seen when it is committed; what was committed survives a crash.
@@ -410,7 +414,14 @@ final class PostgresJournal: Journal {
     }
 
     func claim(_ request: ClaimRequest) async throws(JournalFailure) -> ClaimedTransfers {
-        try await ask { statements throws(PostgresFailure) in try await statements.claim(request) }
+        try await ask { statements throws(PostgresFailure) in
+            let promotes = self.state.withLock { state in
+                guard Poller.now() >= state.promotion else { return false }
+                state.promotion = Poller.now() + Self.promotionDelay
+                return true
+            }
+            return try await statements.claim(request, promotes: promotes)
+        }
     }
 
     func renew(_ claims: [TransferClaim]) async throws(JournalFailure) -> JournalRenewal {

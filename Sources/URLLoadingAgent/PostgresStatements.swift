@@ -42,7 +42,7 @@ struct PostgresStatements: Sendable {
                 "order",
                 """
                 WITH held AS (UPDATE urlloading.claim SET priority = $5
-                WHERE number = $1 AND epoch = $2 AND agent = $3 RETURNING number)
+                WHERE \(Self.held) RETURNING number)
                 UPDATE urlloading.transfer SET task = $4 FROM held WHERE transfer.number = held.number
                 """, values(claim) + [.bytes(order), .init(Int(priority))])
             return changed.changed == 0 ? .stale : nil
@@ -69,6 +69,12 @@ struct PostgresStatements: Sendable {
     static let columns = "claim.number, claim.epoch, transfer.id, transfer.identifier, task, state, progress"
 
     /// The parameters that identify a claim.
+    /// Whether the agent has a claim still.
+    ///
+    /// `agent = $3` would let the planner read the index of all claims from its beginning, with those that have ended:
+    /// it takes that for as good as the primary key, since there are few.
+    static let held = "number = $1 AND epoch = $2 AND agent IS NOT DISTINCT FROM $3"
+
     private func values(_ claim: TransferClaim) -> [PostgresValue] {
         [.init(claim.number), .init(claim.epoch), .text(agent)]
     }
@@ -133,7 +139,7 @@ struct PostgresStatements: Sendable {
             due = clock_timestamp() + $7::bigint * interval '1 microsecond',
             reserved = CASE WHEN $10 THEN $3 END, agent = CASE WHEN $9 THEN agent END,
             lease = CASE WHEN $9 THEN clock_timestamp() + \(lease) END
-            WHERE number = $1 AND epoch = $2 AND agent = $3 RETURNING number)
+            WHERE \(Self.held) RETURNING number)
             UPDATE urlloading.progress SET state = $4, progress = $5 FROM held WHERE progress.number = held.number
             """,
             values(claim) + [
@@ -162,7 +168,7 @@ struct PostgresStatements: Sendable {
             """
             WITH held AS (UPDATE urlloading.claim SET agent = NULL, lease = NULL, ready = false, due = NULL,
             parked = false, affinity = NULL, epoch = epoch + 1
-            WHERE number = $1 AND epoch = $2 AND agent = $3 RETURNING number, identifier),
+            WHERE \(Self.held) RETURNING number, identifier),
             counted AS (INSERT INTO urlloading.counter AS c SELECT identifier, 1 FROM held
             ON CONFLICT (identifier) DO UPDATE SET sequence = c.sequence + 1 RETURNING identifier, sequence)
             INSERT INTO urlloading.event SELECT held.identifier, counted.sequence, held.number

@@ -81,6 +81,50 @@ struct PostgresRows {
         try await Self.close(journal)
     }
 
+    /// The planner, whose statistics are older than what is ready, must not take an index for small.
+    @Test("A claim, and a write about one, read a few entries of the indexes, however many transfers are ready")
+    func reads() async throws {
+        let address = try await Self.database()
+        let journal = try await PostgresJournal.open(address) { _ in }
+        try await JournalRows.identify(["a"], journal)
+        let admin = try await PostgresConnection.open(address)
+        for text in [
+            """
+            INSERT INTO urlloading.transfer (id, identifier, task)
+            SELECT 't' || n, 'a', '' FROM generate_series(1, 5000) AS n
+            """,
+            "INSERT INTO urlloading.progress SELECT number, '', '' FROM urlloading.transfer",
+            """
+            INSERT INTO urlloading.claim (number, identifier, host, priority, discretionary, ready)
+            SELECT number, identifier, 'host' || number % 50, 100, false, false FROM urlloading.transfer
+            """,
+            "ANALYZE", "UPDATE urlloading.claim SET ready = true",
+        ] {
+            try await admin.run(text)
+        }
+        for _ in 0..<2 {
+            let claimed = try await journal.claim(.ready(atMost: 8)).transfers.map(\.claim)
+            #expect(claimed.count == 8)
+            for claim in claimed {
+                try await journal.write(
+                    [.update(claim, state: [4], progress: [], standing: .working)], mayFail: false)
+            }
+        }
+        // What a session has read is counted when it ends.
+        try await Self.close(journal)
+        var read: Int64 = 0
+        for _ in 0..<200 where read == 0 {
+            try await Task.sleep(for: .milliseconds(50))
+            let found = try await admin.run(
+                """
+                SELECT coalesce(sum(idx_tup_read), 0)::bigint FROM pg_stat_user_indexes
+                WHERE schemaname = 'urlloading' AND indexrelname LIKE 'claim_%'
+                """)
+            read = found.rows[0].integer(0)
+        }
+        #expect(read > 0 && read < 2_000, "\(read) entries")
+    }
+
     @Test("A wait that is over makes a transfer ready, by the clock of the database")
     func due() async throws {
         let journal = try await PostgresJournal.open(try await Self.database()) { _ in }
