@@ -37,7 +37,7 @@ struct CacheStoreTests {
     @Test("After a kill at any moment all durable responses are present, and all present ones are right")
     func killed() async throws {
         let rounds = Self.isLong ? 700 : 5
-        let count = 1_000
+        let count = 400
         let folder = try TemporaryFolder()
         var killed = 0
         var random = SeededGenerator(seed: 1)
@@ -45,7 +45,7 @@ struct CacheStoreTests {
             let directory = folder.path + "/\(round)"
             let child = try Running(
                 Running.urlloadPath, ["cache", "exercise", "--cache", directory, "--count", "\(count)"])
-            try await Task.sleep(for: .milliseconds(Int.random(in: 5...600, using: &random)))
+            try await Task.sleep(for: .milliseconds(Int.random(in: 5...300, using: &random)))
             child.send(SIGKILL)
             let result = try await child.wait()
             killed += result.code == SIGKILL ? 1 : 0
@@ -75,7 +75,7 @@ struct CacheStoreTests {
         let count = 40
         let calls = "pwrite64,ftruncate,unlink,unlinkat,fallocate,fsync,fdatasync,flock,rename,renameat2"
         var killed = 0
-        for number in stride(from: 1, to: Self.isLong ? 600 : 120, by: Self.isLong ? 1 : 17) {
+        for number in stride(from: 1, to: Self.isLong ? 600 : 120, by: Self.isLong ? 2 : 17) {
             let directory = folder.path + "/\(number)"
             let words = ["cache", "exercise", "--cache", directory, "--count", "\(count)"]
             let first = try await Running.urlload(words)
