@@ -58,7 +58,7 @@ struct FleetReport: Sendable, Equatable {
     private func waitingLine(_ now: Int64) -> String {
         guard let oldest, let transfer = Transfer(oldest) else { return "waiting   \(waiting)" }
         let host = URL(string: transfer.order.shownURL)?.host() ?? ""
-        return "waiting   \(waiting), the oldest for \(Self.seconds(now.less(transfer.order.created))): "
+        return "waiting   \(waiting), the oldest for \(Self.seconds(now.saturatingSubtract(transfer.order.created))): "
             + "\(oldest.id.prefix(8)) of \(host)"
     }
 }

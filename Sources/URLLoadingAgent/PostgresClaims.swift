@@ -205,6 +205,9 @@ extension PostgresStatements {
 
     /// The lanes that are looked at at once. A priority is compared within as many hosts of an identifier.
     private static let laneCount = 256
+    /// The identifiers of which one claim takes transfers: each has all its lanes looked at, and those that remain have
+    /// their turn with the next claim.
+    private static let identifierCount = 8
 
     /// Claims transfers of the identifiers after one, which have their turn, or otherwise of any.
     private func claim(_ choice: Choice, after last: String?, _ begun: inout Int64?) async throws(PostgresFailure)
@@ -223,15 +226,16 @@ extension PostgresStatements {
         -> [JournaledTransfer]
     {
         var position = start
+        let nameCount = min(choice.count, Self.identifierCount)
         while true {
-            let found = try await lanes(position, choice.count)
+            let found = try await lanes(position, nameCount)
             begun = begun ?? found.moment
             var left = found.open.filter(choice.room.allows)
             // After the last identifiers comes the turn of the first ones, in the same claim: otherwise the last ones
             // would get all that is claimed in it.
             let names = Set(left.map(\.identifier))
-            if case .after = position, found.last == nil, !names.isEmpty, names.count < choice.count {
-                let first = try await lanes(.start, choice.count - names.count).open
+            if case .after = position, found.last == nil, !names.isEmpty, names.count < nameCount {
+                let first = try await lanes(.start, nameCount - names.count).open
                 left += first.filter { !names.contains($0.identifier) && choice.room.allows($0) }
             }
             var (busy, count) = ([ClaimLane](), choice.count)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import URLLoading
+import URLLoadingIO
 
 /// Decides what follows a failed attempt, or a response that asks for a retry. Pure: the time is passed in.
 ///
@@ -23,7 +24,10 @@ enum TransferRetryPlan: Sendable, Equatable {
         var mayRepeat: Bool
 
         /// The time until the resource timeout, at least a nanosecond; `nil` without one.
-        var timeLeft: Duration? { resourceTimeout.map { .nanoseconds(max(1, $0.less(now.less(began)))) } }
+        var timeLeft: Duration? {
+            let taken = now.saturatingSubtract(began)
+            return resourceTimeout.map { .nanoseconds(max(1, $0.saturatingSubtract(taken))) }
+        }
     }
 
     static let initialDelay: Int64 = 1_000_000_000
@@ -68,15 +72,12 @@ enum TransferRetryPlan: Sendable, Equatable {
     private static func within(
         _ facts: Facts, _ reason: TransferState.Wait.Reason, delay: Int64, _ error: LoadError
     ) -> TransferRetryPlan {
-        if let timeout = facts.resourceTimeout, facts.now.less(facts.began) >= timeout {
+        if let timeout = facts.resourceTimeout, facts.now.saturatingSubtract(facts.began) >= timeout {
             return .finish(.resourceTimeout, detail: error.reason.name)
         }
-        let end = facts.resourceTimeout.map { facts.began.addingReportingOverflow($0) }
-        let until = facts.now + delay
+        let end = facts.resourceTimeout.map { facts.began.saturatingAdd($0) } ?? .max
         return .wait(
-            .init(
-                reason, until: end.map { $0.overflow ? until : min(until, $0.partialValue) } ?? until,
-                detail: error.reason.name))
+            .init(reason, until: min(facts.now.saturatingAdd(delay), end), detail: error.reason.name))
     }
 
     /// Returns the delay: 1 s, doubled for each consecutive failure up to 10 minutes, times a random factor, so that

@@ -255,12 +255,28 @@ extension TransferService {
             let problem = "another agent would not find the copy of the file: agents need a folder for files (--files)"
             return reply(Self.refusal(.refused, problem))
         }
-        if let problem = Self.problem(order, secrets, files) { return reply(Self.refusal(.refused, problem)) }
+        if let problem = Self.problem(order, secrets) { return reply(Self.refusal(.refused, problem)) }
         let transfer = Transfer(id: id, identifier: name, order: order, secrets: secrets)
         submissions[id] = name
         noteIdleness()
-        guard order.copiesSource == true else { return record(transfer, submission.secrets, client, reply) }
-        Task { await copy(transfer, submission.secrets, client, reply) }
+        guard order.destination != nil || order.source != nil else {
+            return record(transfer, submission.secrets, client, reply)
+        }
+        Task { await examine(transfer, files, submission.secrets, client, reply) }
+    }
+
+    /// Looks at the files of an order, and records it. A file system that does not answer must not stop the agent.
+    private func examine(
+        _ transfer: Transfer, _ files: [PassedFile], _ secrets: [UInt8], _ client: AgentClient, _ reply: @escaping Reply
+    ) async {
+        let order = transfer.order
+        let problem = await BlockingThreads.files.call(.never) { () -> String? in Self.problem(order, files) }
+        switch problem {
+        case nil: refuse(transfer, .refused, "the agent is ending", reply)
+        case .some(.some(let words)): refuse(transfer, .refused, words, reply)
+        case .some(nil) where order.copiesSource == true: await copy(transfer, secrets, client, reply)
+        case .some(nil): record(transfer, secrets, client, reply)
+        }
     }
 
     /// Copies the file of an upload, and records the order with the copy.
@@ -354,13 +370,18 @@ extension TransferService {
             }
     }
 
-    /// Returns why an order cannot be accepted; `nil` if it can. Descriptors of files and folders that come with the
-    /// order show whether this process sees the same ones, because it may be in another mount namespace.
-    private static func problem(_ order: TransferOrder, _ secrets: TransferSecrets, _ files: [PassedFile]) -> String? {
+    /// Returns why an order cannot be accepted whatever files there are; `nil` if it can.
+    private static func problem(_ order: TransferOrder, _ secrets: TransferSecrets) -> String? {
         guard order.userData.count <= TransferOrder.maximumUserData else { return "more than 64 KiB of user data" }
         guard let scheme = URL(string: secrets.url)?.scheme?.lowercased(), ["http", "https"].contains(scheme) else {
             return "only http and https are carried out in the background"
         }
+        return order.kind == .upload && order.source == nil ? "an upload needs a file" : nil
+    }
+
+    /// Returns why an order cannot be accepted with its files; `nil` if it can. Descriptors of files and folders that
+    /// come with the order show whether this process sees the same ones, because it may be in another mount namespace.
+    private static func problem(_ order: TransferOrder, _ files: [PassedFile]) -> String? {
         switch order.kind {
         case .download:
             guard let destination = order.destination else { return nil }

@@ -85,7 +85,7 @@ extension TransferService {
                 priority: transfer.order.priority,
                 number: transfer.number,
                 isDiscretionary: transfer.order.isDiscretionary
-                    && now.less(transfer.order.created) < MachineState.maximumDelay,
+                    && now.saturatingSubtract(transfer.order.created) < MachineState.maximumDelay,
                 isResumable: transfer.isResumable)
         }
     }
@@ -387,20 +387,6 @@ extension TransferProgress {
         AgentMessage.Progress(
             transfer: id, received: received, expectedToReceive: expectedToReceive ?? -1, sent: sent,
             expectedToSend: expectedToSend ?? -1, response: response)
-    }
-}
-
-extension Int64 {
-    /// The difference, within what an `Int64` holds: the times of an order may be any numbers.
-    func less(_ other: Int64) -> Int64 {
-        let (difference, overflows) = subtractingReportingOverflow(other)
-        return overflows ? (other < 0 ? .max : .min) : difference
-    }
-
-    /// The sum, within what an `Int64` holds.
-    func more(_ other: Int64) -> Int64 {
-        let (sum, overflows) = addingReportingOverflow(other)
-        return overflows ? (other < 0 ? .min : .max) : sum
     }
 }
 

@@ -166,6 +166,9 @@ actor TransferService {
         guard let transfer = Transfer(row) else {
             return log("transfer \(row.id) of the journal cannot be decoded, and is ignored")
         }
+        guard row.secrets != nil || transfer.state.isOver else {
+            return log("transfer \(row.id) of the journal has lost its request's secrets, and is ignored")
+        }
         transfers[transfer.id] = transfer
     }
 

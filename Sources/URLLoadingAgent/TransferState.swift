@@ -57,7 +57,7 @@ struct TransferState: Codable, Sendable, Equatable {
 
         /// Makes the wait a duration from now on instead of a date.
         mutating func makeRelative(wall: Int64, boot: Int64, _ identity: String) {
-            (bootUntil, self.boot) = (boot.more(until.less(wall)), identity)
+            (bootUntil, self.boot) = (boot.saturatingAdd(until.saturatingSubtract(wall)), identity)
         }
 
         /// The end of a wait, on the clock that decides it since the start of the system.
@@ -66,7 +66,7 @@ struct TransferState: Codable, Sendable, Equatable {
             var isOfBoot: Bool
 
             /// Returns the nanoseconds until the end; 0 or less if it has come.
-            func left(wall: Int64, boot: Int64) -> Int64 { moment.less(isOfBoot ? boot : wall) }
+            func left(wall: Int64, boot: Int64) -> Int64 { moment.saturatingSubtract(isOfBoot ? boot : wall) }
         }
 
         /// Returns the end of the wait.

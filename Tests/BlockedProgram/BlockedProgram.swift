@@ -20,7 +20,7 @@ enum BlockedProgram {
     private static let scenes: [String: @Sendable () -> Void] = [
         "tasks": tasksThatWait, "everything": everyKindOfLoad, "deinit": objectsThatLoadInDeinit,
         "queue": blockedDelegateQueue, "protocols": protocolClassesThatLoad, "cache": cacheThatLoads,
-        "modern": modernLoad, "unread": unreadBody,
+        "modern": modernLoad, "unread": unreadBody, "descriptors": noDescriptors,
     ]
 
     static func main() {
@@ -216,6 +216,22 @@ private func unreadBody() {
     wait { _ = try? await task.response }
     Thread.sleep(forTimeInterval: 7)
     task.cancel()
+}
+
+/// The first load of a process without a free descriptor fails; later ones succeed when there are some.
+private func noDescriptors() {
+    // RLIMIT_NOFILE, which glibc's module does not give as a number of this type.
+    var limit = rlimit(rlim_cur: 64, rlim_max: 64)
+    guard setrlimit(__rlimit_resource_t(7), &limit) == 0 else { exit(2) }
+    var held: [Int32] = []
+    while case let descriptor = open("/dev/null", O_RDONLY), descriptor >= 0 { held.append(descriptor) }
+    let session = Session(.ephemeral)
+    wait { if (try? await session.data(from: origin)) != nil { exit(3) } }
+    for descriptor in held.suffix(24) { close(descriptor) }
+    // The polling thread tries again by itself.
+    Thread.sleep(forTimeInterval: 0.5)
+    wait { if (try? await session.data(from: origin)) == nil { exit(4) } }
+    if loadNow(origin) == nil { exit(5) }
 }
 
 // MARK: The program's objects

@@ -7,7 +7,7 @@ python3 /run/t/origin.py >/run/t/requests &
 as_nobody="setpriv --reuid=65534 --regid=65534 --clear-groups"
 arrived() {
     # Waits for a file, and says whether it is whole.
-    for _ in $(seq 600); do
+    for _ in $(seq 2400); do
         [ -e "$1" ] && break
         sleep 0.05
     done
@@ -28,14 +28,14 @@ StandardError=append:/run/files/$1.log
 END
     systemctl daemon-reload
     systemctl start $1.service
-    for _ in $(seq 600); do
+    for _ in $(seq 2400); do
         grep -q accepted /run/files/$1.log 2>/dev/null && return
         sleep 0.05
     done
     cat /run/files/$1.log
 }
 half_arrived() {
-    for _ in $(seq 600); do
+    for _ in $(seq 2400); do
         [ -n "$(find /run/files -maxdepth 1 -name '.urlloading*' -size +90k)" ] && return
         sleep 0.05
     done

@@ -81,6 +81,28 @@ struct FleetRows {
         await agent.stop()
     }
 
+    @Test("A transfer whose secrets are missing in the journal is not sent without them")
+    func missingSecrets() async throws {
+        let address = try await Self.database()
+        let agent = try await FleetAgent(address)
+        let admin = try await PostgresConnection.open(address)
+        try await withHTTPTestServer(answering: "small") { origin in
+            let program = try await agent.rig.attach()
+            try await program.download(origin.url("/")) {
+                $0.earliestBegin = SystemTime.wall + 3_600_000_000_000
+            }
+            try await admin.run(
+                """
+                UPDATE urlloading.transfer SET secrets = NULL; UPDATE urlloading.claim SET due = clock_timestamp();
+                SELECT pg_notify('urlloading', 'work')
+                """)
+            try await eventuallyProcess { agent.lines.count("has lost its request's secrets") > 0 }
+            #expect(origin.requests.isEmpty)
+            program.close()
+        }
+        await agent.stop()
+    }
+
     @Test("An agent forgets the settings of a program elsewhere when it has none of its transfers")
     func forgotten() async throws {
         let address = try await Self.database()

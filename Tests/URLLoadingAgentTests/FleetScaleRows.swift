@@ -13,7 +13,7 @@ import URLLoadingWire
 @testable import URLLoadingAgent
 
 /// Many agents, and many transfers. `URLLOADING_LONG` runs the rows with their full numbers, and prints
-/// what was measured.
+/// what was measured; `URLLOADING_HELD_SECONDS` holds the transaction of the last one open for so long.
 @Suite(.postgres, .enabled(if: PostgresServer.isHere, PostgresServer.isMissing), .timeLimit(.minutes(60)))
 struct FleetScaleRows {
     private static let isLong = ProcessInfo.processInfo.environment["URLLOADING_LONG"] != nil
@@ -184,22 +184,29 @@ struct FleetScaleRows {
                 due = clock_timestamp() - interval '1 second' WHERE agent IS NOT NULL
                 """, within: patience)
         }
-        func measure(_ words: String, _ count: Int) async throws -> Double {
-            var all = Claims(rate: 0, times: [], transfers: 0)
+        func measure(_ words: String, _ count: Int) async throws {
+            var (rates, times): ([Double], [Double]) = ([], [])
             for _ in 0..<rounds {
                 let claims = try await Self.claimAll(journals, count)
                 #expect(claims.transfers == due)
-                all.rate += claims.rate / Double(rounds)
-                all.times += claims.times
+                rates.append(claims.rate)
+                times += claims.times
                 try await again()
             }
+            let all = Claims(rate: rates.reduce(0, +) / Double(rounds), times: times, transfers: 0)
             print("\(total) transfers, \(due) due, \(words), \(count) at a time: \(all.words)")
-            return all.rate
         }
-        for count in [32, 1] { _ = try await measure("10 agents", count) }
+        for count in [32, 1] { try await measure("10 agents", count) }
         let holder = try await PostgresConnection.open(address)
         try await holder.run("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM urlloading.claim LIMIT 1")
-        for count in [32, 1] { _ = try await measure("with a transaction held open", count) }
+        let begun = ContinuousClock.now
+        for count in [32, 1] { try await measure("with a transaction held open", count) }
+        if let held = ProcessInfo.processInfo.environment["URLLOADING_HELD_SECONDS"].flatMap(Double.init) {
+            while Self.seconds(since: begun) < held {
+                try await Task.sleep(for: .seconds(20))
+                try await measure("with a transaction held open for \(Int(Self.seconds(since: begun))) s", 32)
+            }
+        }
         try await holder.run("COMMIT")
         for journal in journals { try await JournalRows.Place.close(journal) }
         await server.end()

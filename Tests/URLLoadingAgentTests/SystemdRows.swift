@@ -7,7 +7,7 @@ import URLLoadingIO
 import URLLoadingTestChildren
 
 /// Checklist 137, security 81: agents below a real systemd, in namespaces of its own (Tests/Systemd).
-@Suite(.timeLimit(.minutes(5)), .serialized) struct SystemdRows {
+@Suite(.timeLimit(.minutes(15)), .serialized) struct SystemdRows {
     /// It needs root, systemd and python, and takes half a minute: it belongs to the long run.
     private static let isPossible =
         ProcessInfo.processInfo.environment["URLLOADING_LONG"] != nil && geteuid() == 0

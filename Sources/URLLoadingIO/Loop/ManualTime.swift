@@ -42,7 +42,8 @@ package final class ManualTime: Sendable {
     /// fire in the order in which they were set.
     package func advance(by nanoseconds: Int64) {
         let goal = state.withLock { state in
-            state.goal = state.goal.saturatingAdd(max(0, nanoseconds))
+            // A timer at `.max` is none.
+            state.goal = min(.max - 1, state.goal.saturatingAdd(max(0, nanoseconds)))
             return state.goal
         }
         while let timer = state.withLock({ $0.popDue(at: goal) }) { fire(timer.target, now: timer.moment) }
@@ -121,12 +122,5 @@ extension ManualTime.State {
         guard let first = timers.first, first.moment <= goal else { return nil }
         now = max(now, first.moment)
         return timers.removeFirst()
-    }
-}
-
-extension Int64 {
-    fileprivate func saturatingAdd(_ other: Int64) -> Int64 {
-        let (sum, overflows) = addingReportingOverflow(other)
-        return overflows ? .max - 1 : sum
     }
 }

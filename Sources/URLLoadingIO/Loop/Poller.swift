@@ -12,15 +12,19 @@
 // The poller is a task executor too: tasks that prefer it run on the polling thread itself, which saves the last
 // hand-over between threads. The caller chooses that (`eventLoopExecutor` in URLLoading).
 
+import Glibc
 import Synchronization
 import URLLoadingCSystem
 
 package final class Poller: Sendable {
     package static let shared = Poller()
 
-    /// Negative (-errno) if the system refused to create it: every registration then fails with that error.
-    private let poll: Int32
-    private let wakeUpDescriptor: Int32
+    /// Negative (-errno) until the system has created both: registrations fail with that error, and the thread goes on
+    /// trying, because a process without free descriptors may have some later.
+    private let poll = Atomic<Int32>(-1)
+    private let wakeUpDescriptor = Atomic<Int32>(-1)
+    /// 0 if the thread was started, otherwise why not (errno): whatever needs it tries again.
+    private let startFailure = Atomic<Int32>(EAGAIN)
 
     /// Timers and jobs that other threads leave for the polling thread.
     private struct Inbox: Sendable {
@@ -39,19 +43,39 @@ package final class Poller: Sendable {
     private let waiting = Atomic<Int>(0)
 
     private static let batch = 256
+    /// The nanoseconds between attempts to create the descriptors.
+    private static let retryDelay: Int64 = 10_000_000
 
     private init() {
-        poll = csys_poll_create()
-        wakeUpDescriptor = poll < 0 ? poll : csys_wake_create(poll)
-        guard wakeUpDescriptor >= 0 else { return }
+        makeDescriptors()
+        startThread()
+    }
+
+    /// Called by one thread at a time.
+    private func makeDescriptors() {
+        let made = csys_poll_create()
+        guard made >= 0 else { return poll.store(made, ordering: .releasing) }
+        let wakeUp = csys_wake_create(made)
+        guard wakeUp >= 0 else {
+            _ = csys_close(made)
+            return poll.store(wakeUp, ordering: .releasing)
+        }
+        wakeUpDescriptor.store(wakeUp, ordering: .releasing)
+        poll.store(made, ordering: .releasing)
+    }
+
+    private func startThread() {
+        let failure = startFailure.load(ordering: .acquiring)
+        guard failure != 0,
+            startFailure.compareExchange(expected: failure, desired: 0, ordering: .acquiringAndReleasing).exchanged
+        else { return }
         let start = csys_thread_start(
             { context in
                 guard let context else { return }
                 Unmanaged<Poller>.fromOpaque(context).takeUnretainedValue().run()
-            }, Unmanaged.passRetained(self).toOpaque(), "url-poller")
+            }, Unmanaged.passUnretained(self).toOpaque(), "url-poller")
         if start != 0 { startFailure.store(start, ordering: .releasing) }
     }
-    private let startFailure = Atomic<Int32>(0)
 
     // MARK: Slots
 
@@ -79,9 +103,11 @@ package final class Poller: Sendable {
 
     /// Registers `descriptor` once for its whole life; closing the descriptor ends the registration.
     package func register(_ descriptor: Int32, _ slot: PollSlot) throws(IOFailure) {
+        startThread()
         let failure = startFailure.load(ordering: .acquiring)
         guard failure == 0 else { throw IOFailure(.system(failure), .open) }
-        guard wakeUpDescriptor >= 0 else { throw IOFailure(.system(-wakeUpDescriptor), .open) }
+        let poll = poll.load(ordering: .acquiring)
+        guard poll >= 0 else { throw IOFailure(.system(-poll), .open) }
         // Before the first notification, of which the slot keeps a mark.
         slot.brief.descriptor.store(descriptor, ordering: .releasing)
         let result = csys_poll_add(poll, descriptor, Unmanaged.passUnretained(slot).toOpaque())
@@ -93,7 +119,7 @@ package final class Poller: Sendable {
 
     /// See `BriefWait`.
     func setNotifications(of descriptor: Int32, _ slot: PollSlot, on isOn: Bool) {
-        _ = csys_poll_notify(poll, descriptor, Unmanaged.passUnretained(slot).toOpaque(), isOn)
+        _ = csys_poll_notify(poll.load(ordering: .relaxed), descriptor, Unmanaged.passUnretained(slot).toOpaque(), isOn)
     }
 
     /// Whether a task waits for its socket now.
@@ -245,11 +271,12 @@ package final class Poller: Sendable {
     /// How often the thread has asked the kernel and passed on what it heard.
     let turns = Atomic<Int>(0)
     /// Lets the thread ask the kernel once more.
-    func turn() { csys_wake(wakeUpDescriptor) }
+    func turn() { csys_wake(wakeUpDescriptor.load(ordering: .relaxed)) }
     #endif
 
     private func wakeIfAsleep(beyond moment: Int64) {
-        if moment < sleepsUntil.load(ordering: .acquiring) { csys_wake(wakeUpDescriptor) }
+        startThread()
+        if moment < sleepsUntil.load(ordering: .acquiring) { csys_wake(wakeUpDescriptor.load(ordering: .relaxed)) }
     }
 
     /// Sleeps until `moment`; throws earlier if the token is stopped.
@@ -268,6 +295,15 @@ package final class Poller: Sendable {
         var now = csys_now()
         var pace = Pace(now: now)
         var work = Work()
+        // Timers and jobs need no descriptor.
+        while poll.load(ordering: .acquiring) < 0 {
+            _ = collect(&work, now)
+            sleepsUntil.store(.min, ordering: .releasing)
+            if !work.run(self, now) { csys_nap(Self.retryDelay) }
+            makeDescriptors()
+            now = csys_now()
+        }
+        let poll = poll.load(ordering: .acquiring)
         var events = [csys_event](repeating: csys_event(), count: Self.batch)
         events.withUnsafeMutableBufferPointer { events in
             while true {

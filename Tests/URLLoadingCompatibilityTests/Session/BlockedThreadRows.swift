@@ -53,6 +53,12 @@ struct BlockedThreadRows {
         #expect(code == 0, "\(scene): \(errors)")
     }
 
+    @Test("the first load of a process without a free descriptor ends, and later loads do when there are some")
+    func descriptors() async throws {
+        let (code, errors) = try await Self.run("descriptors", onOneCore: false)
+        #expect(code == 0, "\(errors)")
+    }
+
     #if DEBUG
     @Test("a debug build says that loads of the modern API wait because the pool is blocked")
     func note() async throws {

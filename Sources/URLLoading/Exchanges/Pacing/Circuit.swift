@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import URLLoadingIO
+
 // Whether requests to one server are made, after how it has answered before. Pure: the time is a parameter.
 //
 //     closed ──failures──▶ open ──time──▶ probing ──success──▶ closed
@@ -50,19 +52,12 @@ struct Circuit: Sendable, Equatable {
         switch (state, outcome) {
         case (.closed, .success), (.probing, .success): state = .closed(failures: 0)
         case (.closed(let failures), .failure):
-            state = failures + 1 < limit ? .closed(failures: failures + 1) : .open(until: now.adding(pause))
-        case (.probing, .failure): state = .open(until: now.adding(pause))
+            state = failures + 1 < limit ? .closed(failures: failures + 1) : .open(until: now.saturatingAdd(pause))
+        case (.probing, .failure): state = .open(until: now.saturatingAdd(pause))
         // The request proved nothing: the next one may.
         case (.probing, .none): state = .open(until: now)
         // Requests that were made before.
         case (.closed, .none), (.open, _): break
         }
-    }
-}
-
-extension Int64 {
-    fileprivate func adding(_ other: Int64) -> Int64 {
-        let (sum, overflows) = addingReportingOverflow(other)
-        return overflows ? .max : sum
     }
 }

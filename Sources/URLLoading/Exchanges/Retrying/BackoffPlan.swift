@@ -3,6 +3,7 @@
 // Decides whether and when a request is retried under a retry policy. Pure: the time and the random number are
 // parameters. Immediate repetitions after a stale idle connection are decided by `RetryPlan`.
 
+import URLLoadingIO
 import URLLoadingWire
 
 struct BackoffPlan {
@@ -67,11 +68,4 @@ struct BackoffPlan {
 extension Duration {
     /// The duration in nanoseconds; at least 0, at most about 146 years.
     fileprivate var wait: Int64 { self > .zero ? LoadHandle.nanoseconds(self) : 0 }
-}
-
-extension Int64 {
-    fileprivate func saturatingAdd(_ other: Int64) -> Int64 {
-        let (sum, overflows) = addingReportingOverflow(other)
-        return overflows ? .max : sum
-    }
 }

@@ -67,9 +67,9 @@ struct UploadPause {
             throw LoadError(.sessionInvalidated, phase: .preparing, party: .local, url: url)
         }
         defer { core.registry.leave(handle) }
-        let moment = clock.now().addingReportingOverflow(nanoseconds)
+        let moment = clock.now().saturatingAdd(nanoseconds)
         await withTaskCancellationHandler {
-            _ = try? await clock.sleep(until: moment.overflow ? .max : moment.partialValue, handle)
+            _ = try? await clock.sleep(until: moment, handle)
         } onCancel: {
             handle.stop(.cancelled)
         }
