@@ -16,9 +16,10 @@ enum StapledStatus {
     /// Tolerated clock difference in seconds.
     private static let clockTolerance = 300
 
-    static func read(_ ssl: OpaquePointer, _ leaf: OpaquePointer, _ issuer: OpaquePointer, _ roots: OpaquePointer?)
-        -> StapledStatus
-    {
+    /// - Parameter issuers: those of the proven chain, the one of `leaf` first.
+    static func read(
+        _ ssl: OpaquePointer, _ leaf: X509Certificate, _ issuers: [X509Certificate], _ roots: OpaquePointer?
+    ) -> StapledStatus {
         var bytes: UnsafePointer<UInt8>?
         let count = c_SSL_get_tlsext_status_ocsp_resp(ssl, &bytes)
         guard count > 0, bytes != nil else { return .missing }
@@ -32,17 +33,27 @@ enum StapledStatus {
             let basic = OCSP_response_get1_basic(response)
         else { return .unusable("the stapled OCSP response is an error") }
         defer { OCSP_BASICRESP_free(basic) }
-        guard isSigned(basic, issuer, roots) else {
+        guard isSigned(basic, issuers, roots) else {
             return .unusable("the stapled OCSP response is not signed by an authorised responder")
         }
-        return status(basic, leaf, issuer)
+        guard let issuer = issuers.first else {
+            return .unusable("the chain has no issuer that could sign a stapled OCSP response")
+        }
+        return status(basic, leaf.pointer, issuer.pointer)
     }
 
-    private static func isSigned(_ basic: OpaquePointer, _ issuer: OpaquePointer, _ roots: OpaquePointer?) -> Bool {
+    /// OpenSSL verifies the chain of the signer, too, which leads to a root through all of these issuers.
+    private static func isSigned(_ basic: OpaquePointer, _ issuers: [X509Certificate], _ roots: OpaquePointer?) -> Bool
+    {
         guard let helpers = c_sk_X509_new() else { return false }
         defer { c_sk_X509_free(helpers) }
-        X509_up_ref(issuer)
-        guard c_sk_X509_push(helpers, issuer) > 0 else { return false }
+        for issuer in issuers {
+            X509_up_ref(issuer.pointer)
+            guard c_sk_X509_push(helpers, issuer.pointer) > 0 else {
+                X509_free(issuer.pointer)
+                return false
+            }
+        }
         return OCSP_basic_verify(basic, helpers, roots, 0) == 1
     }
 

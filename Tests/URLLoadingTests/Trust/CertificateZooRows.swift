@@ -97,6 +97,32 @@ struct CertificateZooRows {
         }
     }
 
+    /// The signer's own chain leads to the root through all of them.
+    @Test("a stapled status is verified below several authorities that only the server sends (security 38)")
+    func staplesBelowAuthorities() async throws {
+        let cases: [(TestCertificateAuthority.Status, LoadError.Reason?)] = [
+            (.good, nil), (.revoked, .certificateRevoked),
+        ]
+        for count in 1...3 {
+            for version in [Configuration.TLS.Version.tls12, .tls13] {
+                for (status, reason) in cases {
+                    try await withTrust(
+                        through: { root in
+                            try (1...count).reduce(root) { try $0.intermediate(commonName: "Authority \($1)") }
+                        },
+                        server: { tls, issuer, identity in
+                            tls.stapledOCSPResponse = try issuer.status(of: identity, status)
+                            tls.maximumVersion = version
+                        }
+                    ) { rig in
+                        try await expect(reason, rig) { $0.ocspStapling = .ifPresent }
+                        try await expect(reason, rig) { $0.ocspStapling = .required }
+                    }
+                }
+            }
+        }
+    }
+
     @Test("roots can be renewed: by a call, and by a new file")
     func roots() async throws {
         try await withTrust { rig in
