@@ -146,6 +146,29 @@ struct CertificateZooRows {
         }
     }
 
+    @Test("roots that could not be read are read again at the next load, whatever the file's size and time")
+    func unreadableRoots() async throws {
+        try await withTrust { rig in
+            let path = FileManager.default.temporaryDirectory.appending(
+                path: "roots-\(UInt64.random(in: 0 ... .max)).pem")
+            defer { try? FileManager.default.removeItem(at: path) }
+            func write(_ text: [UInt8]) throws {
+                try Data(text).write(to: path)
+                try FileManager.default.setAttributes(
+                    [.modificationDate: Date(timeIntervalSince1970: 1_000_000_000)],
+                    ofItemAtPath: path.path(percentEncoded: false))
+            }
+            try write([UInt8](repeating: UInt8(ascii: "x"), count: rig.authority.pem.count))
+            var configuration = rig.trusting
+            configuration.tls.trustRoots = .file(path)
+            try await withSession(configuration) { session in
+                await expectFailure(.trustRootsUnavailable) { try await session.data(from: rig.origin.url()) }
+                try write(rig.authority.pem)
+                try await session.expect(rig.origin.url(), "full")
+            }
+        }
+    }
+
     @Test("data that is not a certificate is refused, and texts in a certificate contain no control characters")
     func facts() throws {
         let authority = try TestCertificateAuthority(commonName: "Evil\u{1B}[2J\nroot")
