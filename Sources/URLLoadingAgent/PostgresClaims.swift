@@ -45,7 +45,7 @@ struct ClaimLane: Hashable, Sendable {
 extension PostgresStatements {
     // MARK: Agents
 
-    /// Records that the agent lives.
+    /// Records that the agent lives, and whether it takes no more work.
     func live() async throws(PostgresFailure) {
         try await connection.run(
             "live",
@@ -54,13 +54,14 @@ extension PostgresStatements {
             VALUES ($1, clock_timestamp(), clock_timestamp() + \(lease), $2, false)
             ON CONFLICT (name) DO UPDATE SET lease = excluded.lease
             """, [.text(agent), .init(SchedulePlan.Limits().agent)])
+        if isDraining { try await drain() }
     }
 
-    /// Records that the agent takes no more work.
+    /// Records that the agent takes no more work, and tells the others if they did not know.
     func drain() async throws(PostgresFailure) {
-        try await connection.run(
-            "drain", "UPDATE urlloading.agent SET draining = true WHERE name = $1", [.text(agent)])
-        try await tell("work")
+        let changed = try await connection.run(
+            "drain", "UPDATE urlloading.agent SET draining = true WHERE name = $1 AND NOT draining", [.text(agent)])
+        if changed.changed > 0 { try await tell("work") }
     }
 
     /// Removes the agent, and with it its right to the transfers of its affinities.
