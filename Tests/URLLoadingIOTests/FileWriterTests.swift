@@ -203,6 +203,26 @@ struct LeftoverTests {
         other.discard()
     }
 
+    /// As NFS and SMB demand of the holder of an exclusive lock.
+    @Test func `A file that is adopted to be claimed is open for writing, if it may be`() throws {
+        let folder = try TemporaryFolder()
+        let path = folder.path + "/film"
+        try leave("film", in: folder, mode: 0o600)
+        let file = try FileWriter.adopt(path, toClaim: true)
+        try file.write([1], at: 0)
+        #expect(file.claim())
+        file.unclaim()
+        #expect(throws: IOFailure.self) { try FileWriter.adopt(path).write([1], at: 0) }
+        let second = try FileWriter.adopt(path, in: folder.path, prefix: Self.prefix)
+        try second.write([2], at: 0)
+        #expect(second.claim() && !file.claim())
+        second.unclaim()
+        // One that may not be written is opened all the same.
+        #expect(chmod(path, 0o400) == 0)
+        let unwritable = try FileWriter.adopt(path, toClaim: true)
+        #expect(unwritable.claim())
+    }
+
     @Test func `A file that is moved has no mark, whatever permissions it gets`() throws {
         let folder = try TemporaryFolder()
         for (name, permissions) in [("a", FileWriter.Permissions.unchanged), ("b", .usual), ("c", .exactly(0o640))] {
