@@ -3,6 +3,7 @@
 import FoundationEssentials
 import Glibc
 import Testing
+import URLLoadingCSystem
 import URLLoadingTestSupport
 
 @testable import URLLoadingIO
@@ -62,6 +63,25 @@ struct FileWriterTests {
                 return replacing ? unlink(file.path) : 0
             }
         }
+    }
+
+    @Test(
+        "A move that must replace no file replaces none, without the kernel's call for it, too",
+        arguments: [false, true])
+    func moveToUnused(_ plainly: Bool) throws {
+        let folder = try TemporaryFolder()
+        let (old, new) = (folder.path + "/old", folder.path + "/new")
+        try Data("film".utf8).write(to: URL(filePath: old))
+        #expect(csys_file_rename_unless_exists(old, new, plainly) == 0)
+        #expect(folder.names == ["new"])
+        try Data("other".utf8).write(to: URL(filePath: old))
+        #expect(csys_file_rename_unless_exists(old, new, plainly) == -EEXIST)
+        #expect(csys_file_rename_unless_exists(new, new, plainly) == -EEXIST)
+        // The name that was taken is free again.
+        #expect(csys_file_rename_unless_exists(folder.path + "/none", folder.path + "/free", plainly) == -ENOENT)
+        #expect(folder.names == ["new", "old"])
+        let content = try [folder.bytes("new"), folder.bytes("old")]
+        #expect(content == [Array("film".utf8), Array("other".utf8)])
     }
 
     @Test("A file that is moved to its own name with a demand that it be new stays")

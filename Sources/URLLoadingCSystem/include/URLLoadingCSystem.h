@@ -182,7 +182,9 @@ int csys_file_mask(void);
 /// Reads the boot identifier, which is valid until the next boot: 36 characters and a zero. False if there is none.
 _Bool csys_boot_identity(char identity[37]);
 int csys_file_rename(const char *from, const char *to);
-int csys_file_rename_unless_exists(const char *from, const char *to);
+/// Renames a file, unless there is one with the new name: -EEXIST then.
+/// - Parameter plainly: uses neither the kernel's own call for it nor links, which some file systems do not have.
+int csys_file_rename_unless_exists(const char *from, const char *to, _Bool plainly);
 int csys_file_remove(const char *path);
 _Bool csys_file_exists(const char *path);
 /// Creates a folder and its parents, each accessible to its owner only. Returns whether it exists afterwards.

@@ -531,12 +531,31 @@ _Bool csys_boot_identity(char identity[37]) {
     return read_beginning("/proc/sys/kernel/random/boot_id", identity, 37) == 36;
 }
 int csys_file_rename(const char *from, const char *to) { return result(rename(from, to)); }
-int csys_file_rename_unless_exists(const char *from, const char *to) {
+
+// An empty file takes the name, unless there is a file, and is replaced.
+static int rename_over_empty(const char *from, const char *to) {
+    struct stat made, named;
+    int empty = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (empty < 0) return -errno;
+    _Bool is_known = fstat(empty, &made) == 0;
+    // Some of these file systems replace no open file.
+    close(empty);
+    int outcome = result(rename(from, to));
+    if (outcome < 0 && is_known && lstat(to, &named) == 0 && named.st_size == 0 && named.st_dev == made.st_dev
+        && named.st_ino == made.st_ino)
+        unlink(to);
+    return outcome;
+}
+
+int csys_file_rename_unless_exists(const char *from, const char *to, _Bool plainly) {
+    if (plainly) return rename_over_empty(from, to);
     int outcome = result(renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE));
     if (outcome != -EINVAL && outcome != -ENOSYS) return outcome;
     // On file systems without the flag: link(2) does not replace an existing file either.
     outcome = result(link(from, to));
     if (outcome == 0) unlink(from);
+    // Without links either.
+    if (outcome == -EPERM || outcome == -EOPNOTSUPP || outcome == -ENOSYS) return rename_over_empty(from, to);
     return outcome;
 }
 int csys_file_remove(const char *path) { return result(unlink(path)); }

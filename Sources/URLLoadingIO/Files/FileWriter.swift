@@ -281,7 +281,8 @@ package final class FileWriter: Sendable {
             if synchronizes { try synchronize() }
             try check(
                 replacing
-                    ? csys_file_rename(current, destination) : csys_file_rename_unless_exists(current, destination))
+                    ? csys_file_rename(current, destination)
+                    : csys_file_rename_unless_exists(current, destination, false))
         } catch {
             // An NFS server repeats a call whose answer was lost, and then reports that the old name is gone, or that
             // the new one exists: the file itself tells whether it has been moved.
@@ -416,6 +417,6 @@ extension FileWriter {
     /// Renames a file to a path at which there is nothing.
     /// - Returns: 0, or a negative error number: `-EEXIST` if there is a file.
     package static func rename(_ current: String, toUnused path: String) -> Int32 {
-        csys_file_rename_unless_exists(current, path)
+        csys_file_rename_unless_exists(current, path, false)
     }
 }
