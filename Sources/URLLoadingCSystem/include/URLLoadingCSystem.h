@@ -79,6 +79,9 @@ int csys_set_keep_alive(int descriptor, int seconds, int count);
 int csys_bind_address(int descriptor, const struct sockaddr *address, socklen_t length);
 /// Reads the first address of an interface in a family. Returns its length, 0 if it has none, or -errno.
 int csys_interface_address(const char *name, int family, struct sockaddr_storage *address);
+/// Finds out whether interfaces have addresses of a family other than 127.0.0.1 and ::1, as AI_ADDRCONFIG does. Returns
+/// 0 or -errno.
+int csys_address_families(_Bool *has_ipv4, _Bool *has_ipv6);
 int csys_shutdown_write(int descriptor);
 /// Makes `close` reset the connection instead of ending it cleanly, for misbehaving test servers.
 int csys_set_reset_on_close(int descriptor);

@@ -194,6 +194,20 @@ int csys_interface_address(const char *name, int family, struct sockaddr_storage
     return length;
 }
 
+int csys_address_families(_Bool *has_ipv4, _Bool *has_ipv6) {
+    struct ifaddrs *all = NULL;
+    if (getifaddrs(&all) < 0) return -errno;
+    for (struct ifaddrs *one = all; one; one = one->ifa_next) {
+        if (!one->ifa_addr) continue;
+        if (one->ifa_addr->sa_family == AF_INET)
+            *has_ipv4 |= ((struct sockaddr_in *)one->ifa_addr)->sin_addr.s_addr != htonl(INADDR_LOOPBACK);
+        if (one->ifa_addr->sa_family == AF_INET6)
+            *has_ipv6 |= !IN6_IS_ADDR_LOOPBACK(&((struct sockaddr_in6 *)one->ifa_addr)->sin6_addr);
+    }
+    freeifaddrs(all);
+    return 0;
+}
+
 const char *csys_environment(const char *name) { return getenv(name); }
 void *csys_library_open(const char *name) { return dlopen(name, RTLD_NOW | RTLD_LOCAL); }
 void *csys_library_symbol(void *library, const char *name) { return dlsym(library, name); }
