@@ -152,8 +152,6 @@ ssize_t csys_send_file(int descriptor, int file, int64_t offset, size_t count);
 /// The functions return -errno on failure.
 int csys_file_create(const char *path);
 int csys_file_reopen(const char *path, csys_file_info *info);
-/// Waits for a lock between processes on a file, which is created if necessary. Closing the descriptor releases it.
-int csys_lock_file_open(const char *path);
 ssize_t csys_file_write(int descriptor, const void *bytes, size_t count, int64_t offset);
 int csys_file_truncate(int descriptor, int64_t size);
 /// Allocates the file's first bytes on the disk without changing its size.

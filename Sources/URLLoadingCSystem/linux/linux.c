@@ -411,17 +411,6 @@ int csys_file_create(const char *path) {
     return result(open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
 }
 
-int csys_lock_file_open(const char *path) {
-    int descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (descriptor < 0) return -errno;
-    int outcome;
-    do outcome = flock(descriptor, LOCK_EX); while (outcome < 0 && errno == EINTR);
-    if (outcome == 0) return descriptor;
-    int error = errno;
-    close(descriptor);
-    return -error;
-}
-
 int csys_file_reopen(const char *path, csys_file_info *info) {
     struct stat status;
     int descriptor;
