@@ -6,8 +6,8 @@
 import URLLoadingCOpenSSL
 
 enum StapledStatus {
-    /// Valid until this time, in seconds since 1970; `nil` if the response does not say.
-    case good(until: Int64?)
+    /// Valid until this time, in seconds since 1970.
+    case good(until: Int64)
     case revoked
     case missing
     /// Unsigned, outdated, for another certificate, or malformed; with a description.
@@ -15,6 +15,9 @@ enum StapledStatus {
 
     /// Tolerated clock difference in seconds.
     private static let clockTolerance = 300
+    /// The seconds for which a response is valid that does not say until when: newer information is available at any
+    /// time (RFC 6960 §4.2.2.1), so it must not be good for ever.
+    private static let lifeWithoutEnd = 86_400
 
     /// - Parameter issuers: those of the proven chain, the one of `leaf` first.
     static func read(
@@ -73,11 +76,14 @@ enum StapledStatus {
             }
             // Revocation is permanent, so an outdated response counts as well.
             if status == V_OCSP_CERTSTATUS_REVOKED { return .revoked }
-            guard OCSP_check_validity(this, next, clockTolerance, -1) == 1 else {
+            let longest = next == nil ? lifeWithoutEnd : -1
+            guard let since = this, OCSP_check_validity(since, next, clockTolerance, longest) == 1 else {
                 return .unusable("the stapled OCSP response is out of date")
             }
             guard status == V_OCSP_CERTSTATUS_GOOD else { return .unusable("the stapled OCSP response says unknown") }
-            return .good(until: next.map { CertificateFacts.seconds($0) })
+            return .good(
+                until: next.map { CertificateFacts.seconds($0) }
+                    ?? CertificateFacts.seconds(since) + Int64(lifeWithoutEnd))
         }
         return .unusable("the stapled OCSP response is for another certificate")
     }

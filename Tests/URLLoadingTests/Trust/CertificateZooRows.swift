@@ -97,6 +97,18 @@ struct CertificateZooRows {
         }
     }
 
+    @Test("a stapled status that does not say until when it is valid is so for a day (security 38)")
+    func staplesWithoutEnd() async throws {
+        for (seconds, required) in [(80_000, nil), (100_000, .certificateStatusMissing)] as [(Int, LoadError.Reason?)] {
+            try await withTrust(server: { tls, authority, identity in
+                tls.stapledOCSPResponse = try authority.statusWithoutEnd(of: identity, secondsAgo: seconds)
+            }) { rig in
+                try await expect(nil, rig) { $0.ocspStapling = .ifPresent }
+                try await expect(required, rig) { $0.ocspStapling = .required }
+            }
+        }
+    }
+
     /// The signer's own chain leads to the root through all of them.
     @Test("a stapled status is verified below several authorities that only the server sends (security 38)")
     func staplesBelowAuthorities() async throws {
