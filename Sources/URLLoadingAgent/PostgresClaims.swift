@@ -110,7 +110,8 @@ extension PostgresStatements {
                 """)
             if freed.changed > 0 { try await tell("work") }
         }
-        // Rows that another transaction has are left for the next time: waiting for several could deadlock.
+        // Rows that another transaction has are left for the next time: waiting for several could deadlock. An agent
+        // looks after its own affinities, and those of agents that have been forgotten: all agents do this often.
         try await connection.run(
             "forgetOld",
             """
@@ -121,11 +122,12 @@ extension PostgresStatements {
             AND coalesce(greatest(paused, next), '-infinity') < statement_timestamp() - interval '1 minute'
             FOR UPDATE SKIP LOCKED),
             hosts AS (DELETE FROM urlloading.host AS h USING oldHosts WHERE h.name = oldHosts.name),
-            old AS (SELECT identifier, name FROM urlloading.affinity AS a WHERE NOT EXISTS
+            old AS (SELECT identifier, name FROM urlloading.affinity AS a
+            WHERE (a.agent = $1 OR a.agent NOT IN (SELECT name FROM urlloading.agent)) AND NOT EXISTS
             (SELECT FROM urlloading.claim AS c WHERE c.identifier = a.identifier AND c.affinity = a.name)
-            FOR UPDATE SKIP LOCKED)
+            LIMIT 1000 FOR UPDATE SKIP LOCKED)
             DELETE FROM urlloading.affinity AS a USING old WHERE a.identifier = old.identifier AND a.name = old.name
-            """)
+            """, [.text(agent)])
     }
 
     /// Makes transfers ready whose time has come.
