@@ -226,6 +226,7 @@ struct LeftoverTests {
     /// As NFS and SMB demand of the holder of an exclusive lock.
     @Test func `A file that is adopted to be claimed is open for writing, if it may be`() throws {
         let folder = try TemporaryFolder()
+        defer { withExtendedLifetime(folder) {} }
         let path = folder.path + "/film"
         try leave("film", in: folder, mode: 0o600)
         let file = try FileWriter.adopt(path, toClaim: true)
