@@ -306,14 +306,17 @@ package final class PostgresConnection: Sendable {
             await Poller.shared.park(slot, .read, .never)
         }
         let library = library
-        return state.withLock { state in
-            guard let handle = state.handle else { return nil }
-            return LibraryCalls.perform {
+        let taken = state.withLock { state -> Result<PostgresResult, PostgresFailure>?? in
+            guard let handle = state.handle else { return .some(nil) }
+            return LibraryCalls.perform { () -> Result<PostgresResult, PostgresFailure>? in
                 guard let result = library.result(handle) else { return nil }
                 defer { library.clear(result) }
                 return Self.read(result, library)
-            } ?? nil
+            }
         }
+        // The process is exiting: whether the statement was carried out is not known.
+        guard let taken else { throw lost() }
+        return taken
     }
 
     /// Ends a wait at its deadline, or before: the waits check their deadlines. One timer serves many statements.
@@ -329,7 +332,7 @@ package final class PostgresConnection: Sendable {
     private var isBusy: Bool {
         let library = library
         return state.withLock { state in
-            state.handle.map { handle in LibraryCalls.perform { library.isBusy(handle) == 1 } ?? false } ?? false
+            state.handle.map { handle in LibraryCalls.perform { library.isBusy(handle) == 1 } ?? true } ?? false
         }
     }
 
