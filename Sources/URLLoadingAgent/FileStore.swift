@@ -55,7 +55,9 @@ struct Spool: FileStore {
         for name in PrivateFolder.names(delivered) where name.hasPrefix(".urlloading-") {
             // A program that still uses the file has claimed it, and removes it. A file without a claim is removed
             // here, when `file` is released.
-            guard let file = try? FileWriter.adopt(delivered + "/" + name), file.claim() else { continue }
+            guard let file = try? FileWriter.adopt(delivered + "/" + name, toClaim: true), file.claim() else {
+                continue
+            }
             file.unkeep()
         }
     }
@@ -265,7 +267,7 @@ struct OrphanedFiles: Sendable, Equatable {
     /// Removes the files, except those that a process of this machine is writing. Blocks.
     func remove() {
         for path in paths {
-            guard let file = try? FileWriter.adopt(path), file.claim() else { continue }
+            guard let file = try? FileWriter.adopt(path, toClaim: true), file.claim() else { continue }
             file.unkeep()
         }
     }

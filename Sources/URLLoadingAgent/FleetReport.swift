@@ -28,10 +28,14 @@ struct FleetReport: Sendable, Equatable {
 
     var agents: [Agent] = []
     var hosts: [Host] = []
-    /// The number of transfers that may begin, and for which no agent has had a place.
+    /// The number of transfers that may begin, and for which no agent has had a place; ``mostCounted`` and one if there
+    /// are more.
     var waiting: Int64 = 0
-    /// The one that was accepted first.
+    /// The one that was accepted first; `nil` also where that cannot be found out soon.
     var oldest: JournaledTransfer?
+
+    /// To count all that wait may take seconds, in which the agent's connection does nothing else.
+    static let mostCounted: Int64 = 10_000
 
     /// The report as lines of text.
     /// - Parameters:
@@ -56,6 +60,7 @@ struct FleetReport: Sendable, Equatable {
     }
 
     private func waitingLine(_ now: Int64) -> String {
+        let waiting = waiting > Self.mostCounted ? "more than \(Self.mostCounted)" : "\(waiting)"
         guard let oldest, let transfer = Transfer(oldest) else { return "waiting   \(waiting)" }
         let host = URL(string: transfer.order.shownURL)?.host() ?? ""
         return "waiting   \(waiting), the oldest for \(Self.seconds(now.saturatingSubtract(transfer.order.created))): "
@@ -98,15 +103,51 @@ extension PostgresStatements {
             return .init(name: row.text(0), taken: row.integer(1), places: row.integer(2), pause: pause)
         }
         let waiting = try await connection.run(
-            "fleetWaiting", "SELECT count(*) FROM urlloading.claim WHERE ready AND agent IS NULL")
+            "fleetWaiting",
+            """
+            SELECT count(*), min(number) FROM
+            (SELECT number FROM urlloading.claim WHERE ready AND agent IS NULL LIMIT $1 + 1) AS counted
+            """, [.init(FleetReport.mostCounted)])
         report.waiting = waiting.rows.first?.integer(0) ?? 0
+        var first = waiting.rows.first.flatMap { $0.isNull(1) ? nil : $0.integer(1) }
+        if report.waiting > FleetReport.mostCounted { first = try await oldestOfMany() }
+        guard let number = first else { return report }
         let oldest = try await connection.run(
             "fleetOldest",
             """
             SELECT \(Self.columns) FROM urlloading.claim JOIN urlloading.transfer USING (number)
-            JOIN urlloading.progress USING (number) WHERE ready AND agent IS NULL ORDER BY claim.number LIMIT 1
-            """)
+            JOIN urlloading.progress USING (number) WHERE claim.number = $1
+            """, [.init(number)])
         report.oldest = oldest.rows.first.map { Self.transfer($0, from: 0) }
         return report
+    }
+
+    /// The piles of one identifier, one host and one priority that are looked at.
+    private static let pileCount: Int64 = 1_000
+
+    /// Finds the first of many transfers that wait, without reading all of them: the index has them in piles of one
+    /// identifier, host and priority, the first one on top. No index has all of them in their order.
+    /// - Returns: its number; `nil` if there are too many piles.
+    private func oldestOfMany() async throws(PostgresFailure) -> Int64? {
+        func top(_ condition: String, _ turn: Int) -> String {
+            """
+            (SELECT identifier, host, priority, number, \(turn) AS turn FROM urlloading.claim
+            WHERE ready AND agent IS NULL AND \(condition)
+            ORDER BY identifier, host, priority DESC, number LIMIT 1)
+            """
+        }
+        let found = try await connection.run(
+            "fleetPiles",
+            """
+            WITH RECURSIVE pile AS (SELECT first.*, 1 AS place FROM \(top("true", 0)) AS first
+            UNION ALL SELECT later.*, pile.place + 1 FROM pile CROSS JOIN LATERAL (
+            \(top("identifier = pile.identifier AND host = pile.host AND priority < pile.priority", 0))
+            UNION ALL \(top("(identifier, host) > (pile.identifier, pile.host)", 1))
+            ORDER BY turn LIMIT 1) AS later WHERE pile.place < \(Self.pileCount))
+            SELECT min(number), count(*) FROM pile
+            """)
+        return found.rows.first.flatMap { row in
+            row.isNull(0) || row.integer(1) >= Self.pileCount ? nil : row.integer(0)
+        }
     }
 }

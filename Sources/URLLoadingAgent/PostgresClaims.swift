@@ -45,7 +45,7 @@ struct ClaimLane: Hashable, Sendable {
 extension PostgresStatements {
     // MARK: Agents
 
-    /// Records that the agent lives.
+    /// Records that the agent lives, and whether it takes no more work.
     func live() async throws(PostgresFailure) {
         try await connection.run(
             "live",
@@ -54,13 +54,14 @@ extension PostgresStatements {
             VALUES ($1, clock_timestamp(), clock_timestamp() + \(lease), $2, false)
             ON CONFLICT (name) DO UPDATE SET lease = excluded.lease
             """, [.text(agent), .init(SchedulePlan.Limits().agent)])
+        if isDraining { try await drain() }
     }
 
-    /// Records that the agent takes no more work.
+    /// Records that the agent takes no more work, and tells the others if they did not know.
     func drain() async throws(PostgresFailure) {
-        try await connection.run(
-            "drain", "UPDATE urlloading.agent SET draining = true WHERE name = $1", [.text(agent)])
-        try await tell("work")
+        let changed = try await connection.run(
+            "drain", "UPDATE urlloading.agent SET draining = true WHERE name = $1 AND NOT draining", [.text(agent)])
+        if changed.changed > 0 { try await tell("work") }
     }
 
     /// Removes the agent, and with it its right to the transfers of its affinities.
@@ -109,7 +110,8 @@ extension PostgresStatements {
                 """)
             if freed.changed > 0 { try await tell("work") }
         }
-        // Rows that another transaction has are left for the next time: waiting for several could deadlock.
+        // Rows that another transaction has are left for the next time: waiting for several could deadlock. An agent
+        // looks after its own affinities, and those of agents that have been forgotten: all agents do this often.
         try await connection.run(
             "forgetOld",
             """
@@ -120,11 +122,12 @@ extension PostgresStatements {
             AND coalesce(greatest(paused, next), '-infinity') < statement_timestamp() - interval '1 minute'
             FOR UPDATE SKIP LOCKED),
             hosts AS (DELETE FROM urlloading.host AS h USING oldHosts WHERE h.name = oldHosts.name),
-            old AS (SELECT identifier, name FROM urlloading.affinity AS a WHERE NOT EXISTS
+            old AS (SELECT identifier, name FROM urlloading.affinity AS a
+            WHERE (a.agent = $1 OR a.agent NOT IN (SELECT name FROM urlloading.agent)) AND NOT EXISTS
             (SELECT FROM urlloading.claim AS c WHERE c.identifier = a.identifier AND c.affinity = a.name)
-            FOR UPDATE SKIP LOCKED)
+            LIMIT 1000 FOR UPDATE SKIP LOCKED)
             DELETE FROM urlloading.affinity AS a USING old WHERE a.identifier = old.identifier AND a.name = old.name
-            """)
+            """, [.text(agent)])
     }
 
     /// Makes transfers ready whose time has come.

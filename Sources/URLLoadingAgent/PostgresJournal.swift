@@ -20,6 +20,8 @@ final class PostgresJournal: Journal {
         var promotion: Int64 = 0
         /// Claims that the last renewal has found, and that this agent did not know.
         var unknown: Set<TransferClaim> = []
+        /// Whether this agent takes no more work, which each renewal records: the database may be away at first.
+        var isDraining = false
         /// Why there is no connection.
         var failure = PostgresFailure(.disconnected, "not connected yet")
         var isEnding = false
@@ -149,10 +151,10 @@ final class PostgresJournal: Journal {
     }
 
     private func statements(_ connection: PostgresConnection) -> PostgresStatements {
-        let lasted = Poller.now() - state.withLock(\.connected)
+        let (connected, isDraining) = state.withLock { ($0.connected, $0.isDraining) }
         return PostgresStatements(
             connection: connection, agent: agent, leaseTime: leaseTime, places: places,
-            endsForeignClaims: lasted >= settling * 1_000_000)
+            endsForeignClaims: Poller.now() - connected >= settling * 1_000_000, isDraining: isDraining)
     }
 
     /// Does what is queued, or waits for it.
@@ -446,6 +448,7 @@ final class PostgresJournal: Journal {
     }
 
     func stopClaiming() async throws(JournalFailure) {
+        state.withLock { $0.isDraining = true }
         try await ask { statements throws(PostgresFailure) in try await statements.drain() }
     }
 

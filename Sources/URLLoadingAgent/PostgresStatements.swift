@@ -15,6 +15,8 @@ struct PostgresStatements: Sendable {
     let places: Int
     /// Whether other agents have had the time to renew their claims, after the database was away as well.
     let endsForeignClaims: Bool
+    /// Whether the agent takes no more work.
+    let isDraining: Bool
 
     var lease: String { "interval '\(leaseTime) ms'" }
 

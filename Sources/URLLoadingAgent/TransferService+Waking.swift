@@ -79,7 +79,8 @@ enum ProgramWaking {
     private static func run(_ arguments: [String], _ environment: [String: String]) -> Failure? {
         do throws(IOFailure) {
             let code = ProgramEnvironment.wait(for: try Program(arguments, environment: environment).start())
-            return code == 0 ? nil : Failure(words: "\(arguments[0]) ended with \(code)")
+            // A lost status, of an agent that inherited that the ends of its children are ignored, is no failure.
+            return code <= 0 ? nil : Failure(words: "\(arguments[0]) ended with \(code)")
         } catch { return Failure(words: "\(arguments[0]): \(error.code)") }
     }
 }

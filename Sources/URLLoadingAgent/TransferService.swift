@@ -275,6 +275,7 @@ actor TransferService {
         log("is asked to take no more work")
         phase = .draining
         Task {
+            // A journal that is away records it later, with a renewal.
             try? await journal.stopClaiming()
             var reached = Poller.now()
             // Later ones reach the next agent, if this one exits before it has answered.

@@ -177,18 +177,27 @@ enum TestOCSPResponse {
     static func bytes(
         _ status: TestCertificateAuthority.Status, of leaf: TestCertificate, _ issuer: TestCertificate, _ key: TestKey
     ) throws -> [UInt8] {
+        let (from, until) = status == .outdated ? (-172_800, -86_400) : (-3600, 86_400)
+        return try bytes(isRevoked: status == .revoked, from: from, until: until, of: leaf, issuer, key)
+    }
+
+    /// - Parameters:
+    ///   - from: seconds from now, as `until`.
+    ///   - until: `nil` for a response that does not say.
+    static func bytes(
+        isRevoked: Bool, from: Int, until: Int?, of leaf: TestCertificate, _ issuer: TestCertificate, _ key: TestKey
+    ) throws -> [UInt8] {
         guard let basic = OCSP_BASICRESP_new() else { throw TestCertificateError(step: "status") }
         defer { OCSP_BASICRESP_free(basic) }
-        let (from, until) = status == .outdated ? (-172_800, -86_400) : (-3600, 86_400)
         let identifier = OCSP_cert_to_id(EVP_sha1(), leaf.pointer, issuer.pointer)
         let this = X509_gmtime_adj(nil, from)
-        let next = X509_gmtime_adj(nil, until)
+        let next = until.flatMap { X509_gmtime_adj(nil, $0) }
         defer {
             OCSP_CERTID_free(identifier)
             ASN1_TIME_free(this)
             ASN1_TIME_free(next)
         }
-        let word = status == .revoked ? V_OCSP_CERTSTATUS_REVOKED : V_OCSP_CERTSTATUS_GOOD
+        let word = isRevoked ? V_OCSP_CERTSTATUS_REVOKED : V_OCSP_CERTSTATUS_GOOD
         try require(OCSP_basic_add1_status(basic, identifier, word, 0, this, this, next) != nil, "status")
         try require(OCSP_basic_sign(basic, issuer.pointer, key.pointer, EVP_sha256(), nil, 0) == 1, "status signature")
         guard let response = OCSP_response_create(OCSP_RESPONSE_STATUS_SUCCESSFUL, basic)

@@ -83,6 +83,12 @@ public struct TestCertificateAuthority: Sendable {
         try TestOCSPResponse.bytes(status, of: identity.certificate, certificate, key)
     }
 
+    /// Returns such a response, good since some seconds ago, that does not say until when it is valid.
+    package func statusWithoutEnd(of identity: TestIdentity, secondsAgo: Int) throws -> [UInt8] {
+        try TestOCSPResponse.bytes(
+            isRevoked: false, from: -secondsAgo, until: nil, of: identity.certificate, certificate, key)
+    }
+
     /// Issues an intermediate authority. Identities that it issues include it in their chain.
     ///
     /// ```swift

@@ -11,6 +11,8 @@
 //     BackgroundProgram SOCKET IDENTIFIER relay URL FILE    downloads to FILE.within in the handler of event "first",
 //                                                           and to FILE.after once missed events are handled
 //     BackgroundProgram SOCKET IDENTIFIER hello - -         says hello, and prints whether the agent answers
+//     BackgroundProgram - IDENTIFIER launch MANNER -        finds or starts the agent, while the ends of its children
+//                                                           are "ignored", or all "reaped"
 
 import FoundationEssentials
 import Glibc
@@ -24,6 +26,12 @@ func note(_ line: String, _ path: String) {
     let bytes = Array((line + "\n").utf8)
     _ = write(descriptor, bytes, bytes.count)
     close(descriptor)
+}
+
+/// Keeps the ends of its children from the library, as programs do that ignore them, or reap them all.
+func takeChildren(_ manner: String) {
+    let reap: @convention(c) (Int32) -> Void = { _ in while waitpid(-1, nil, WNOHANG) > 0 {} }
+    if manner == "reaped" { signal(SIGCHLD, reap) } else { signal(SIGCHLD, SIG_IGN) }
 }
 
 /// The decisions of a mode: `nil` if it has none.
@@ -49,6 +57,11 @@ if arguments[3] == "hello" {
     let answer = try? await socket.receive(atMost: 4096, .never)
     // Another user may write to the open file of the standard output, but may not open it again, as `note` does.
     print(answer?.bytes.isEmpty == false ? "answered" : "disconnected")
+    exit(0)
+}
+if arguments[3] == "launch" {
+    takeChildren(arguments[4])
+    _ = try await AgentLauncher.open(AgentLauncher.facts())
     exit(0)
 }
 var configuration = Configuration.background(arguments[2])

@@ -292,6 +292,40 @@ struct FleetFaultRows {
 
     // MARK: The database
 
+    @Test("An agent that was drained while the database was away is so for the others when it is back")
+    func drainWithoutDatabase() async throws {
+        let server = try await PostgresServer()
+        let address = try await server.database()
+        let one = try await PostgresJournal.open(address) { _ in }
+        let other = try await PostgresJournal.open(address) { _ in }
+        try await JournalRows.identify(["a"], one)
+        func submit(_ id: String) async throws {
+            var transfer = JournalRows.transfer(id)
+            transfer.terms.affinity = "together"
+            try await other.write([.accept(transfer)], mayFail: true)
+        }
+        try await submit("t1")
+        #expect(try await Self.claim(one) == ["t1"])
+        await server.end(SIGKILL)
+        try await eventuallyProcess { !one.isReached && !other.isReached }
+        await #expect(throws: JournalFailure.self) { try await one.stopClaiming() }
+        try await server.start()
+        try await eventuallyProcess { one.isReached && other.isReached }
+        try await submit("t2")
+        #expect(try await Self.claim(other).isEmpty)
+        let claim = try #require(try await one.transfer("t1")).claim
+        #expect(try await one.renew([claim]).lost.isEmpty)
+        #expect(try await Self.claim(other) == ["t2"])
+        // The row of an agent that was away for an hour is removed.
+        let admin = try await PostgresConnection.open(address)
+        try await admin.run("DELETE FROM urlloading.agent")
+        for journal in [one, other] { _ = try await journal.renew([]) }
+        let draining = try await admin.run("SELECT name FROM urlloading.agent WHERE draining").rows.map { $0.text(0) }
+        #expect(draining == [one.agent])
+        for journal in [one, other] { try await JournalRows.Place.close(journal) }
+        await server.end()
+    }
+
     @Test("A migration that waits for a table in use gives up soon, and the agents of the earlier version go on")
     func migration() async throws {
         let address = try await Self.database()

@@ -369,6 +369,51 @@ struct FleetRows {
         }
     }
 
+    @Test("An affinity without transfers is forgotten by its agent, or by any agent when its own has been forgotten")
+    func oldAffinities() async throws {
+        try await Self.with(2) { journals, admin in
+            for (name, agent) in [("own", journals[0].agent), ("other", journals[1].agent), ("lost", "gone")] {
+                try await admin.run("INSERT INTO urlloading.affinity VALUES ('a', '\(name)', '\(agent)')")
+            }
+            func left() async throws -> [String] {
+                try await admin.run("SELECT name FROM urlloading.affinity ORDER BY name").rows.map { $0.text(0) }
+            }
+            _ = try await journals[0].renew([])
+            #expect(try await left() == ["other"])
+            _ = try await journals[1].renew([])
+            #expect(try await left().isEmpty)
+        }
+    }
+
+    @Test("A report counts no more than 10,000 transfers that wait, and finds the oldest of more among 1,000 lanes")
+    func longQueue() async throws {
+        try await Self.with(1) { journals, admin in
+            try await JournalRows.identify(["a"], journals[0])
+            let fill = [
+                """
+                INSERT INTO urlloading.transfer (id, identifier, task)
+                SELECT 't' || n, 'a', '' FROM generate_series(1, 12000) AS n
+                """,
+                "INSERT INTO urlloading.progress SELECT number, '', '' FROM urlloading.transfer",
+                """
+                INSERT INTO urlloading.claim (number, identifier, host, priority, discretionary, ready)
+                SELECT number, 'a', 'host' || number % 40, 100 + number % 3, false, true FROM urlloading.transfer
+                """,
+            ]
+            for text in fill { try await admin.run(text) }
+            let many = try #require(try await journals[0].fleet())
+            #expect(many.waiting == 10_001 && many.oldest?.id == "t1")
+            #expect(many.text(of: "", now: 0).contains("waiting   more than 10000"))
+            // As from a crawler, whose piles would be too many to look at.
+            try await admin.run("UPDATE urlloading.claim SET host = 'host' || number")
+            let wide = try #require(try await journals[0].fleet())
+            #expect(wide.waiting == 10_001 && wide.oldest == nil)
+            try await admin.run("UPDATE urlloading.claim SET ready = number % 12000 = 0")
+            let one = try #require(try await journals[0].fleet())
+            #expect(one.waiting == 1 && one.oldest?.id == "t12000")
+        }
+    }
+
     // MARK: Agents
 
     /// Counts the requests that an origin answers at the same time.

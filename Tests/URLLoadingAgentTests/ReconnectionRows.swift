@@ -43,6 +43,46 @@ import URLLoadingWire
     }
 
     @Test(
+        "A program that ignores the ends of its children, or reaps them all, starts one agent",
+        arguments: ["ignored", "reaped"], [false, true])
+    func lostChildren(_ manner: String, _ hasManager: Bool) async throws {
+        let rig = AgentRig()
+        let commands = rig.folder + "/bin"
+        for folder in [commands, rig.folder + "/run/systemd"] { try PrivateFolder.make(folder) }
+        // In place of the service manager, it returns when the agent listens.
+        let command = """
+            #!/bin/sh
+            for socket; do :; done
+            "$URLLOADING_AGENT" --socket "$socket" >/dev/null 2>&1 &
+            while [ ! -S "$socket" ]; do sleep 0.05; done
+
+            """
+        try Data(command.utf8).write(to: URL(filePath: commands + "/systemd-run"))
+        chmod(commands + "/systemd-run", 0o700)
+        if hasManager {
+            let manager = Glibc.socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+            let bound = try SocketAddress.unix(rig.folder + "/run/systemd/private").withSystemAddress {
+                bind(manager, $0, $1)
+            }
+            close(manager)
+            #expect(bound == 0)
+        }
+        let program = try ChildProcess(
+            KillRows.program, ["-", "org.example.children", "launch", manner, "-"],
+            environment: [
+                "XDG_RUNTIME_DIR": rig.folder + "/run", "XDG_STATE_HOME": rig.folder,
+                "URLLOADING_AGENT": AgentRig.executable, "URLLOADING_AGENT_SOCKET": "",
+                "PATH": "\(commands):\(ProgramEnvironment.all["PATH"] ?? "/usr/bin:/bin")",
+            ], files: .init(errors: rig.folder + "/errors"))
+        #expect(await program.wait() == 0, "\((try? FileReader.text(rig.folder + "/errors")) ?? "")")
+        let spawned = rig.folder + "/url-loading/agent.sock"
+        #expect(FileKind.isSocket(spawned) == !hasManager)
+        let link = try await AgentLink.open(hasManager ? rig.folder + "/run/url-loading/agent.sock" : spawned)
+        #expect(try await link.request(.handOver) == .done)
+        for await _ in link.announcements {}
+    }
+
+    @Test(
         "An agent's socket never refuses a connection before the agent listens", .enabled(if: KillRows.hasStrace))
     func lateListener() async throws {
         let rig = AgentRig()

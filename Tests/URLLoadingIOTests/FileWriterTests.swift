@@ -3,6 +3,7 @@
 import FoundationEssentials
 import Glibc
 import Testing
+import URLLoadingCSystem
 import URLLoadingTestSupport
 
 @testable import URLLoadingIO
@@ -62,6 +63,25 @@ struct FileWriterTests {
                 return replacing ? unlink(file.path) : 0
             }
         }
+    }
+
+    @Test(
+        "A move that must replace no file replaces none, without the kernel's call for it, too",
+        arguments: [false, true])
+    func moveToUnused(_ plainly: Bool) throws {
+        let folder = try TemporaryFolder()
+        let (old, new) = (folder.path + "/old", folder.path + "/new")
+        try Data("film".utf8).write(to: URL(filePath: old))
+        #expect(csys_file_rename_unless_exists(old, new, plainly) == 0)
+        #expect(folder.names == ["new"])
+        try Data("other".utf8).write(to: URL(filePath: old))
+        #expect(csys_file_rename_unless_exists(old, new, plainly) == -EEXIST)
+        #expect(csys_file_rename_unless_exists(new, new, plainly) == -EEXIST)
+        // The name that was taken is free again.
+        #expect(csys_file_rename_unless_exists(folder.path + "/none", folder.path + "/free", plainly) == -ENOENT)
+        #expect(folder.names == ["new", "old"])
+        let content = try [folder.bytes("new"), folder.bytes("old")]
+        #expect(content == [Array("film".utf8), Array("other".utf8)])
     }
 
     @Test("A file that is moved to its own name with a demand that it be new stays")
@@ -201,6 +221,27 @@ struct LeftoverTests {
         other.unkeep()
         #expect(mode(file.path) == 0o600)
         other.discard()
+    }
+
+    /// As NFS and SMB demand of the holder of an exclusive lock.
+    @Test func `A file that is adopted to be claimed is open for writing, if it may be`() throws {
+        let folder = try TemporaryFolder()
+        defer { withExtendedLifetime(folder) {} }
+        let path = folder.path + "/film"
+        try leave("film", in: folder, mode: 0o600)
+        let file = try FileWriter.adopt(path, toClaim: true)
+        try file.write([1], at: 0)
+        #expect(file.claim())
+        file.unclaim()
+        #expect(throws: IOFailure.self) { try FileWriter.adopt(path).write([1], at: 0) }
+        let second = try FileWriter.adopt(path, in: folder.path, prefix: Self.prefix)
+        try second.write([2], at: 0)
+        #expect(second.claim() && !file.claim())
+        second.unclaim()
+        // One that may not be written is opened all the same.
+        #expect(chmod(path, 0o400) == 0)
+        let unwritable = try FileWriter.adopt(path, toClaim: true)
+        #expect(unwritable.claim())
     }
 
     @Test func `A file that is moved has no mark, whatever permissions it gets`() throws {

@@ -27,6 +27,14 @@ struct NameTests {
         }
     }
 
+    @Test("A name that does not exist is asked for again only in a family that was left out")
+    func families() {
+        #expect(SystemResolver.leftOut(hasIPv4: true, hasIPv6: true) == nil)
+        #expect(SystemResolver.leftOut(hasIPv4: false, hasIPv6: false) == nil)
+        #expect(SystemResolver.leftOut(hasIPv4: true, hasIPv6: false) == AF_INET6)
+        #expect(SystemResolver.leftOut(hasIPv4: false, hasIPv6: true) == AF_INET)
+    }
+
     @Test("Equal lookups share one call, different ones do not, and results are not kept")
     func coalescing() async throws {
         let gate = Gate()

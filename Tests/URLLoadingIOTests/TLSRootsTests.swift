@@ -8,10 +8,10 @@ import URLLoadingTesting
 
 @Suite(.timeLimit(.minutes(4)))
 struct TLSRootsTests {
-    private func locate(file: String?, directory: String?, hashed: Bool) -> SystemRoots {
+    private func locate(file: String?, directory: String?, hashed: Bool, exists: Bool = true) -> SystemRoots {
         SystemRoots.locate(
             environmentFile: file, environmentDirectory: directory, defaultFile: "cert.pem", defaultDirectory: "certs",
-            isHashed: { _ in hashed })
+            isHashed: { _ in hashed }, exists: { _ in exists })
     }
 
     @Test func `A hashed directory replaces the bundle`() {
@@ -19,10 +19,17 @@ struct TLSRootsTests {
         #expect(locate(file: nil, directory: nil, hashed: false) == SystemRoots(file: "cert.pem", directory: nil))
     }
 
-    @Test func `SSL_CERT_FILE and SSL_CERT_DIR replace the default places`() {
+    @Test func `SSL_CERT_FILE replaces the default file, and SSL_CERT_DIR the default directory`() {
         #expect(locate(file: "mine", directory: nil, hashed: true) == SystemRoots(file: "mine", directory: "certs"))
         #expect(locate(file: "mine", directory: nil, hashed: false) == SystemRoots(file: "mine", directory: nil))
-        #expect(locate(file: nil, directory: "a:b", hashed: false) == SystemRoots(file: nil, directory: "a:b"))
+        for hashed in [false, true] {
+            let added = locate(file: nil, directory: "a:b", hashed: hashed)
+            #expect(added == SystemRoots(file: "cert.pem", directory: "a:b"))
+            let own = locate(file: "mine", directory: "a:b", hashed: hashed)
+            #expect(own == SystemRoots(file: "mine", directory: "a:b"))
+            let alone = locate(file: nil, directory: "a:b", hashed: hashed, exists: false)
+            #expect(alone == SystemRoots(file: nil, directory: "a:b"))
+        }
     }
 
     @Test func `The error for unreadable roots names the file`() {

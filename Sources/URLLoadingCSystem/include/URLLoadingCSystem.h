@@ -79,6 +79,9 @@ int csys_set_keep_alive(int descriptor, int seconds, int count);
 int csys_bind_address(int descriptor, const struct sockaddr *address, socklen_t length);
 /// Reads the first address of an interface in a family. Returns its length, 0 if it has none, or -errno.
 int csys_interface_address(const char *name, int family, struct sockaddr_storage *address);
+/// Finds out whether interfaces have addresses of a family other than 127.0.0.1 and ::1, as AI_ADDRCONFIG does. Returns
+/// 0 or -errno.
+int csys_address_families(_Bool *has_ipv4, _Bool *has_ipv6);
 int csys_shutdown_write(int descriptor);
 /// Makes `close` reset the connection instead of ending it cleanly, for misbehaving test servers.
 int csys_set_reset_on_close(int descriptor);
@@ -149,8 +152,6 @@ ssize_t csys_send_file(int descriptor, int file, int64_t offset, size_t count);
 /// The functions return -errno on failure.
 int csys_file_create(const char *path);
 int csys_file_reopen(const char *path, csys_file_info *info);
-/// Waits for a lock between processes on a file, which is created if necessary. Closing the descriptor releases it.
-int csys_lock_file_open(const char *path);
 ssize_t csys_file_write(int descriptor, const void *bytes, size_t count, int64_t offset);
 int csys_file_truncate(int descriptor, int64_t size);
 /// Allocates the file's first bytes on the disk without changing its size.
@@ -182,7 +183,9 @@ int csys_file_mask(void);
 /// Reads the boot identifier, which is valid until the next boot: 36 characters and a zero. False if there is none.
 _Bool csys_boot_identity(char identity[37]);
 int csys_file_rename(const char *from, const char *to);
-int csys_file_rename_unless_exists(const char *from, const char *to);
+/// Renames a file, unless there is one with the new name: -EEXIST then.
+/// - Parameter plainly: uses neither the kernel's own call for it nor links, which some file systems do not have.
+int csys_file_rename_unless_exists(const char *from, const char *to, _Bool plainly);
 int csys_file_remove(const char *path);
 _Bool csys_file_exists(const char *path);
 /// Creates a folder and its parents, each accessible to its owner only. Returns whether it exists afterwards.

@@ -194,6 +194,20 @@ int csys_interface_address(const char *name, int family, struct sockaddr_storage
     return length;
 }
 
+int csys_address_families(_Bool *has_ipv4, _Bool *has_ipv6) {
+    struct ifaddrs *all = NULL;
+    if (getifaddrs(&all) < 0) return -errno;
+    for (struct ifaddrs *one = all; one; one = one->ifa_next) {
+        if (!one->ifa_addr) continue;
+        if (one->ifa_addr->sa_family == AF_INET)
+            *has_ipv4 |= ((struct sockaddr_in *)one->ifa_addr)->sin_addr.s_addr != htonl(INADDR_LOOPBACK);
+        if (one->ifa_addr->sa_family == AF_INET6)
+            *has_ipv6 |= !IN6_IS_ADDR_LOOPBACK(&((struct sockaddr_in6 *)one->ifa_addr)->sin6_addr);
+    }
+    freeifaddrs(all);
+    return 0;
+}
+
 const char *csys_environment(const char *name) { return getenv(name); }
 void *csys_library_open(const char *name) { return dlopen(name, RTLD_NOW | RTLD_LOCAL); }
 void *csys_library_symbol(void *library, const char *name) { return dlsym(library, name); }
@@ -397,17 +411,6 @@ int csys_file_create(const char *path) {
     return result(open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
 }
 
-int csys_lock_file_open(const char *path) {
-    int descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (descriptor < 0) return -errno;
-    int outcome;
-    do outcome = flock(descriptor, LOCK_EX); while (outcome < 0 && errno == EINTR);
-    if (outcome == 0) return descriptor;
-    int error = errno;
-    close(descriptor);
-    return -error;
-}
-
 int csys_file_reopen(const char *path, csys_file_info *info) {
     struct stat status;
     int descriptor;
@@ -531,12 +534,31 @@ _Bool csys_boot_identity(char identity[37]) {
     return read_beginning("/proc/sys/kernel/random/boot_id", identity, 37) == 36;
 }
 int csys_file_rename(const char *from, const char *to) { return result(rename(from, to)); }
-int csys_file_rename_unless_exists(const char *from, const char *to) {
+
+// An empty file takes the name, unless there is a file, and is replaced.
+static int rename_over_empty(const char *from, const char *to) {
+    struct stat made, named;
+    int empty = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (empty < 0) return -errno;
+    _Bool is_known = fstat(empty, &made) == 0;
+    // Some of these file systems replace no open file.
+    close(empty);
+    int outcome = result(rename(from, to));
+    if (outcome < 0 && is_known && lstat(to, &named) == 0 && named.st_size == 0 && named.st_dev == made.st_dev
+        && named.st_ino == made.st_ino)
+        unlink(to);
+    return outcome;
+}
+
+int csys_file_rename_unless_exists(const char *from, const char *to, _Bool plainly) {
+    if (plainly) return rename_over_empty(from, to);
     int outcome = result(renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE));
     if (outcome != -EINVAL && outcome != -ENOSYS) return outcome;
     // On file systems without the flag: link(2) does not replace an existing file either.
     outcome = result(link(from, to));
     if (outcome == 0) unlink(from);
+    // Without links either.
+    if (outcome == -EPERM || outcome == -EOPNOTSUPP || outcome == -ENOSYS) return rename_over_empty(from, to);
     return outcome;
 }
 int csys_file_remove(const char *path) { return result(unlink(path)); }

@@ -92,7 +92,9 @@ package final class DatagramSocket: Sendable {
                 descriptor, peer.systemFamily, bytes.baseAddress, bytes.count, size, traffic, cuts)
             guard moved < 0 else { return .moved(moved) }
             switch Int32(-moved) {
-            case EAGAIN, ENOBUFS: return .blocked(.write)
+            case EAGAIN: return .blocked(.write)
+            // There was no memory for it: it is lost like others, because no event follows.
+            case ENOBUFS: return .moved(min(size, bytes.count))
             // The device cannot do it (udp(7)).
             case EIO where cuts, EINVAL where cuts:
                 stopCutting()

@@ -8,13 +8,7 @@ import URLLoadingCSystem
 package final class FileLock: Sendable {
     private let descriptor: Int32
 
-    /// Waits until the lock is free; `nil` if the lock file cannot be created. Blocks.
-    package init?(_ path: String) {
-        descriptor = csys_lock_file_open(path)
-        guard descriptor >= 0 else { return nil }
-    }
-
-    /// Waits at most `timeout` milliseconds for the lock.
+    /// Waits at most `timeout` milliseconds for the lock: its holder may be stopped, or the file server away. Blocks.
     /// - Throws: `EWOULDBLOCK` if another holder still has the lock.
     package init(_ path: String, timeout: Int) throws(IOFailure) {
         let opened = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
@@ -47,5 +41,5 @@ package final class FileLock: Sendable {
         }
     }
 
-    deinit { if descriptor >= 0 { _ = csys_close(descriptor) } }
+    deinit { _ = csys_close(descriptor) }
 }

@@ -81,9 +81,15 @@ package final class FileWriter: Sendable {
 
     /// Opens a complete file that another process of this user has handed over. Unlike ``reopen(_:)`` it is not written
     /// further, so other names and permissions of it do no harm. Blocks.
+    /// - Parameter toClaim: opens it for writing if it may be written: NFS and SMB give the lock of ``claim()`` to no
+    ///   other descriptors (flock(2)). While a file is open for writing, no process can execute it.
     /// - Returns: the file, which is kept until ``unkeep()``.
-    package static func adopt(_ path: String) throws(IOFailure) -> FileWriter {
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
+    package static func adopt(_ path: String, toClaim: Bool = false) throws(IOFailure) -> FileWriter {
+        let flags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY
+        var descriptor = open(path, (toClaim ? O_RDWR : O_RDONLY) | flags)
+        if descriptor < 0, toClaim, [EACCES, EPERM, EROFS, ETXTBSY].contains(errno) {
+            descriptor = open(path, O_RDONLY | flags)
+        }
         guard descriptor >= 0 else { throw IOFailure(.system(errno), .open) }
         let writer = FileWriter(path: path, descriptor: descriptor)
         writer.keep()
@@ -100,7 +106,7 @@ package final class FileWriter: Sendable {
         let other = "\(folder)/\(prefix)\(try randomText())"
         guard link(path, other) == 0 else { throw IOFailure(.system(errno), .open) }
         do throws(IOFailure) {
-            let writer = try adopt(other)
+            let writer = try adopt(other, toClaim: true)
             writer.unkeep()
             return writer
         } catch {
@@ -275,7 +281,8 @@ package final class FileWriter: Sendable {
             if synchronizes { try synchronize() }
             try check(
                 replacing
-                    ? csys_file_rename(current, destination) : csys_file_rename_unless_exists(current, destination))
+                    ? csys_file_rename(current, destination)
+                    : csys_file_rename_unless_exists(current, destination, false))
         } catch {
             // An NFS server repeats a call whose answer was lost, and then reports that the old name is gone, or that
             // the new one exists: the file itself tells whether it has been moved.
@@ -410,6 +417,6 @@ extension FileWriter {
     /// Renames a file to a path at which there is nothing.
     /// - Returns: 0, or a negative error number: `-EEXIST` if there is a file.
     package static func rename(_ current: String, toUnused path: String) -> Int32 {
-        csys_file_rename_unless_exists(current, path)
+        csys_file_rename_unless_exists(current, path, false)
     }
 }

@@ -62,7 +62,8 @@ package struct Program: Sendable {
         between.leadsSession = true
         let process = try between.start()
         let code = csys_program_wait(process)
-        guard code == 0 else { throw IOFailure(.system(code < 0 ? -code : ECHILD), .open) }
+        // A lost status says nothing: the shell has ended, and its own status is 0 unless it could not run.
+        guard code <= 0 else { throw IOFailure(.system(ECHILD), .open) }
     }
 
     private static func withText<R>(_ text: String?, _ use: (UnsafePointer<CChar>?) -> R) -> R {

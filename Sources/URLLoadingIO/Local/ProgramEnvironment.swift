@@ -31,7 +31,9 @@ package enum ProgramEnvironment {
         return String(cString: name)
     }
 
-    /// Waits for the end of a child; returns its exit code, or 128 plus the signal that ended it. Blocks.
+    /// Waits for the end of a child; returns its exit code, or 128 plus the signal that ended it. Negative if the
+    /// status is lost, because this process ignores the ends of its children, or other code reaps them all
+    /// (waitpid(2)). Blocks.
     package static func wait(for process: Int32) -> Int32 { csys_program_wait(process) }
 }
 

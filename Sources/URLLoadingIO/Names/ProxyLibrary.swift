@@ -32,6 +32,7 @@ package final class ProxyLibrary: Sendable {
         self.new = unsafeBitCast(new, to: New.self)
         self.ask = unsafeBitCast(ask, to: Ask.self)
         self.free = unsafeBitCast(free, to: Free.self)
+        LibraryCalls.loaded()
     }
 
     package enum Answer: Sendable, Hashable {

@@ -104,9 +104,10 @@ package final class SystemResolver: Resolver {
         hints.ai_flags = AI_ADDRCONFIG
         var found: UnsafeMutablePointer<addrinfo>?
         var result = URLLoadingCSystem.getaddrinfo(name, nil, &hints, &found)
-        if result == EAI_ADDRFAMILY_ || result == EAI_NONAME {
-            // On a host with loopback only, AI_ADDRCONFIG hides existing names: query once more without it.
-            hints.ai_flags = 0
+        if result == EAI_ADDRFAMILY_ || result == EAI_NONAME, let family = familyLeftOut {
+            // AI_ADDRCONFIG hides names of loopback, for instance, of a family that only loopback has. What it has
+            // asked for already is not asked for again.
+            (hints.ai_flags, hints.ai_family) = (0, family)
             result = URLLoadingCSystem.getaddrinfo(name, nil, &hints, &found)
         }
         defer { if let found { freeaddrinfo(found) } }
@@ -118,6 +119,19 @@ package final class SystemResolver: Resolver {
             next = info.ai_next
         }
         return addresses.isEmpty ? .failure(IOFailure(.hostNotFound(name), .resolve)) : .success(addresses)
+    }
+
+    /// The family that AI_ADDRCONFIG leaves out now; `nil` if it leaves out none.
+    private static var familyLeftOut: Int32? {
+        var (hasIPv4, hasIPv6) = (false, false)
+        guard csys_address_families(&hasIPv4, &hasIPv6) == 0 else { return nil }
+        return leftOut(hasIPv4: hasIPv4, hasIPv6: hasIPv6)
+    }
+
+    /// Returns the family that AI_ADDRCONFIG leaves out: of two families the one without an address other than that of
+    /// loopback, and none where both are without one.
+    static func leftOut(hasIPv4: Bool, hasIPv6: Bool) -> Int32? {
+        hasIPv4 == hasIPv6 ? nil : hasIPv4 ? AF_INET6 : AF_INET
     }
 
     /// glibc's values: Swift imports those of the extension only in part.

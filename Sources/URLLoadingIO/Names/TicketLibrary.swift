@@ -66,6 +66,7 @@ package final class TicketLibrary: Sendable {
         self.end = unsafeBitCast(end, to: End.self)
         self.acquire = unsafeBitCast(acquire, to: Acquire.self)
         self.releaseCredential = unsafeBitCast(releaseCredential, to: ReleaseCredential.self)
+        LibraryCalls.loaded()
     }
 
     /// `gss_channel_bindings_struct`, without addresses.

@@ -165,7 +165,9 @@ package final class PostgresConnection: Sendable {
     }
 
     deinit {
-        state.withLock { state in if let handle = state.handle.take() { library.close(handle) } }
+        state.withLock { state in
+            if let handle = state.handle.take() { LibraryCalls.perform { library.close(handle) } }
+        }
         Poller.shared.returnSlot(slot)
     }
 
@@ -284,6 +286,8 @@ package final class PostgresConnection: Sendable {
             }
             if left == 0 { return }
             guard left > 0, Poller.now() < deadline else { throw lost() }
+            // The server may wait until its answers are read.
+            guard !hasInput else { continue }
             arm(deadline)
             await Poller.shared.park(slot, .write, .never)
         }
@@ -296,20 +300,23 @@ package final class PostgresConnection: Sendable {
         while isBusy {
             _ = slot.beginRead()
             guard consumeInput(), Poller.now() < deadline else { throw lost() }
-            // libpq may have left input in the socket, of which no further notification comes.
+            // libpq may have left input, of which no further notification comes.
             guard isBusy, !hasInput else { continue }
             arm(deadline)
             await Poller.shared.park(slot, .read, .never)
         }
         let library = library
-        return state.withLock { state in
-            guard let handle = state.handle else { return nil }
-            return LibraryCalls.perform {
+        let taken = state.withLock { state -> Result<PostgresResult, PostgresFailure>?? in
+            guard let handle = state.handle else { return .some(nil) }
+            return LibraryCalls.perform { () -> Result<PostgresResult, PostgresFailure>? in
                 guard let result = library.result(handle) else { return nil }
                 defer { library.clear(result) }
                 return Self.read(result, library)
-            } ?? nil
+            }
         }
+        // The process is exiting: whether the statement was carried out is not known.
+        guard let taken else { throw lost() }
+        return taken
     }
 
     /// Ends a wait at its deadline, or before: the waits check their deadlines. One timer serves many statements.
@@ -324,11 +331,22 @@ package final class PostgresConnection: Sendable {
 
     private var isBusy: Bool {
         let library = library
-        return state.withLock { state in state.handle.map { library.isBusy($0) == 1 } ?? false }
+        return state.withLock { state in
+            state.handle.map { handle in LibraryCalls.perform { library.isBusy(handle) == 1 } ?? true } ?? false
+        }
     }
 
-    /// Whether the socket has input now.
+    /// Whether there is input that libpq has not read: in the socket, or decrypted above it. libpq reads at most as
+    /// much at once as it has room for, which may be less than a record of TLS.
     private var hasInput: Bool {
+        let library = library
+        let isDecrypted = state.withLock { state in
+            guard let handle = state.handle, let secure = library.secure, let pending = library.pending else {
+                return false
+            }
+            return LibraryCalls.perform { secure(handle, "OpenSSL").map { pending($0) > 0 } ?? false } ?? false
+        }
+        if isDecrypted { return true }
         var request = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
         return Glibc.poll(&request, 1, 0) > 0
     }
@@ -384,9 +402,10 @@ package final class PostgresConnection: Sendable {
         let library = library
         let words = state.withLock { state in
             guard let handle = state.handle.take() else { return "the connection was closed" }
-            let words = library.message(handle).map { String(cString: $0) } ?? ""
-            LibraryCalls.perform { library.close(handle) }
-            return words
+            return LibraryCalls.perform {
+                defer { library.close(handle) }
+                return library.message(handle).map { String(cString: $0) } ?? ""
+            } ?? ""
         }
         return PostgresFailure(.disconnected, words.isEmpty ? "the server does not answer" : words)
     }

@@ -35,6 +35,12 @@ package final class PostgresLibrary: Sendable {
     let notification: @Sendable @convention(c) (Handle) -> UnsafeMutableRawPointer?
     let release: @Sendable @convention(c) (UnsafeMutableRawPointer) -> Void
 
+    // TLS.
+    /// Returns OpenSSL's object of a connection over TLS.
+    let secure: (@Sendable @convention(c) (Handle, Text) -> UnsafeMutableRawPointer?)?
+    /// `SSL_pending` of the OpenSSL that the library uses: the bytes that are decrypted and not read.
+    let pending: (@Sendable @convention(c) (UnsafeMutableRawPointer) -> Int32)?
+
     // Results.
     let result: @Sendable @convention(c) (Handle) -> Handle?
     let resultStatus: @Sendable @convention(c) (Handle) -> Int32
@@ -91,6 +97,10 @@ package final class PostgresLibrary: Sendable {
             isNull = try symbols.find("PQgetisnull")
             changedRows = try symbols.find("PQcmdTuples")
         } catch { return nil }
+        secure = symbols.optional("PQsslStruct")
+        // A library built without OpenSSL needs none, and one that has it names it as a dependency.
+        pending = symbols.optional("SSL_pending")
+        LibraryCalls.loaded()
     }
 
     private struct Symbols {
@@ -104,6 +114,12 @@ package final class PostgresLibrary: Sendable {
 
         func find<F>(_ name: String) throws(Missing) -> F {
             guard let symbol = csys_library_symbol(library, name) else { throw Missing() }
+            return unsafeBitCast(symbol, to: F.self)
+        }
+
+        /// Also looks in the libraries that this one depends on.
+        func optional<F>(_ name: String) -> F? {
+            guard let symbol = csys_library_symbol(library, name) else { return nil }
             return unsafeBitCast(symbol, to: F.self)
         }
     }

@@ -248,8 +248,15 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
     /// damage too: a process that finds the file readable again leaves it alone.
     private func replaceDamaged(_ file: inout File) {
         file.database = nil
-        guard let lock = FileLock(path + ".lock") else {
-            file.isAbandoned = true
+        let lock: FileLock
+        do throws(DatabaseFailure) { lock = try self.lock(timeout: Self.lockTimeout) } catch {
+            // Its holder may be stopped: the next check or write asks again.
+            guard error.kind == .busy else {
+                file.isAbandoned = true
+                return
+            }
+            failureCount.add(1, ordering: .relaxed)
+            if memory.hasPending { schedule() }
             return
         }
         defer { withExtendedLifetime(lock) {} }

@@ -6,8 +6,8 @@
 import URLLoadingCOpenSSL
 
 enum StapledStatus {
-    /// Valid until this time, in seconds since 1970; `nil` if the response does not say.
-    case good(until: Int64?)
+    /// Valid until this time, in seconds since 1970.
+    case good(until: Int64)
     case revoked
     case missing
     /// Unsigned, outdated, for another certificate, or malformed; with a description.
@@ -15,10 +15,14 @@ enum StapledStatus {
 
     /// Tolerated clock difference in seconds.
     private static let clockTolerance = 300
+    /// The seconds for which a response is valid that does not say until when: newer information is available at any
+    /// time (RFC 6960 §4.2.2.1), so it must not be good for ever.
+    private static let lifeWithoutEnd = 86_400
 
-    static func read(_ ssl: OpaquePointer, _ leaf: OpaquePointer, _ issuer: OpaquePointer, _ roots: OpaquePointer?)
-        -> StapledStatus
-    {
+    /// - Parameter issuers: those of the proven chain, the one of `leaf` first.
+    static func read(
+        _ ssl: OpaquePointer, _ leaf: X509Certificate, _ issuers: [X509Certificate], _ roots: OpaquePointer?
+    ) -> StapledStatus {
         var bytes: UnsafePointer<UInt8>?
         let count = c_SSL_get_tlsext_status_ocsp_resp(ssl, &bytes)
         guard count > 0, bytes != nil else { return .missing }
@@ -32,17 +36,27 @@ enum StapledStatus {
             let basic = OCSP_response_get1_basic(response)
         else { return .unusable("the stapled OCSP response is an error") }
         defer { OCSP_BASICRESP_free(basic) }
-        guard isSigned(basic, issuer, roots) else {
+        guard isSigned(basic, issuers, roots) else {
             return .unusable("the stapled OCSP response is not signed by an authorised responder")
         }
-        return status(basic, leaf, issuer)
+        guard let issuer = issuers.first else {
+            return .unusable("the chain has no issuer that could sign a stapled OCSP response")
+        }
+        return status(basic, leaf.pointer, issuer.pointer)
     }
 
-    private static func isSigned(_ basic: OpaquePointer, _ issuer: OpaquePointer, _ roots: OpaquePointer?) -> Bool {
+    /// OpenSSL verifies the chain of the signer, too, which leads to a root through all of these issuers.
+    private static func isSigned(_ basic: OpaquePointer, _ issuers: [X509Certificate], _ roots: OpaquePointer?) -> Bool
+    {
         guard let helpers = c_sk_X509_new() else { return false }
         defer { c_sk_X509_free(helpers) }
-        X509_up_ref(issuer)
-        guard c_sk_X509_push(helpers, issuer) > 0 else { return false }
+        for issuer in issuers {
+            X509_up_ref(issuer.pointer)
+            guard c_sk_X509_push(helpers, issuer.pointer) > 0 else {
+                X509_free(issuer.pointer)
+                return false
+            }
+        }
         return OCSP_basic_verify(basic, helpers, roots, 0) == 1
     }
 
@@ -62,11 +76,14 @@ enum StapledStatus {
             }
             // Revocation is permanent, so an outdated response counts as well.
             if status == V_OCSP_CERTSTATUS_REVOKED { return .revoked }
-            guard OCSP_check_validity(this, next, clockTolerance, -1) == 1 else {
+            let longest = next == nil ? lifeWithoutEnd : -1
+            guard let since = this, OCSP_check_validity(since, next, clockTolerance, longest) == 1 else {
                 return .unusable("the stapled OCSP response is out of date")
             }
             guard status == V_OCSP_CERTSTATUS_GOOD else { return .unusable("the stapled OCSP response says unknown") }
-            return .good(until: next.map { CertificateFacts.seconds($0) })
+            return .good(
+                until: next.map { CertificateFacts.seconds($0) }
+                    ?? CertificateFacts.seconds(since) + Int64(lifeWithoutEnd))
         }
         return .unusable("the stapled OCSP response is for another certificate")
     }

@@ -35,8 +35,9 @@ final class TLSTrustCheck {
     private(set) var isPending = false
     private var failures: [TLSTrust.Failure] = []
     private var firstError = X509_V_OK
-    /// The server's certificate and its issuer's, against which a stapled status is checked.
-    private var issued: (leaf: X509Certificate, issuer: X509Certificate)?
+    /// The proven chain, with which a stapled status is checked: the server's certificate, and its issuers, at least
+    /// one, the nearest first.
+    private var issued: (leaf: X509Certificate, issuers: [X509Certificate])?
     /// Expiry of the stapled status, in seconds since 1970.
     private(set) var statusEnd: Int64?
 
@@ -103,7 +104,7 @@ final class TLSTrustCheck {
         if isProven, let limits { hasWeakCertificate = limits.isWeak(X509_STORE_CTX_get0_chain(store)) }
         checkPins(store, isProven: isProven)
         if failures.isEmpty { X509_STORE_CTX_set_error(store, X509_V_OK) }
-        if isProven, staples != .ignored { keepLeafAndIssuer(store) }
+        if isProven, staples != .ignored { keepChain(store) }
         if keeps || !failures.isEmpty {
             trust = TLSTrust(
                 name: name, shown: CertificateFacts.all(X509_STORE_CTX_get0_untrusted(store)),
@@ -215,13 +216,15 @@ final class TLSTrustCheck {
 
     // MARK: Revocation
 
-    private func keepLeafAndIssuer(_ store: OpaquePointer) {
-        guard let chain = X509_STORE_CTX_get0_chain(store), c_sk_X509_num(chain) > 1,
-            let leaf = c_sk_X509_value(chain, 0), let issuer = c_sk_X509_value(chain, 1)
-        else { return }
-        X509_up_ref(leaf)
-        X509_up_ref(issuer)
-        issued = (X509Certificate(adopting: leaf), X509Certificate(adopting: issuer))
+    private func keepChain(_ store: OpaquePointer) {
+        guard let chain = X509_STORE_CTX_get0_chain(store) else { return }
+        let all = (0..<max(0, c_sk_X509_num(chain))).compactMap { index -> X509Certificate? in
+            guard let certificate = c_sk_X509_value(chain, index) else { return nil }
+            X509_up_ref(certificate)
+            return X509Certificate(adopting: certificate)
+        }
+        guard let leaf = all.first, all.count > 1 else { return }
+        issued = (leaf, Array(all.dropFirst()))
     }
 
     /// Returns whether the handshake may continue with the stapled status (RFC 6066 §8, RFC 8446 §4.4.2.1).
@@ -235,7 +238,7 @@ final class TLSTrustCheck {
             return false
         }
         let roots = SSL_CTX_get_cert_store(SSL_get_SSL_CTX(ssl))
-        switch StapledStatus.read(ssl, issued.leaf.pointer, issued.issuer.pointer, roots) {
+        switch StapledStatus.read(ssl, issued.leaf, issued.issuers, roots) {
         case .good(let until):
             statusEnd = until
             return true
@@ -254,9 +257,7 @@ final class TLSTrustCheck {
         answer = nil
         failures.insert(TLSTrust.Failure(kind, depth: 0, words: words), at: 0)
         if trust == nil, let issued {
-            let chain = [
-                CertificateFacts(sharing: issued.leaf.pointer), CertificateFacts(sharing: issued.issuer.pointer),
-            ]
+            let chain = ([issued.leaf] + issued.issuers).map { CertificateFacts(sharing: $0.pointer) }
             trust = TLSTrust(name: name, shown: chain, built: chain, failures: failures)
         }
         trust?.failures = failures

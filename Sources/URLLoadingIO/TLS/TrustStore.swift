@@ -100,8 +100,8 @@ extension TLSFailure {
     }
 }
 
-/// The locations of the system's trusted certificates: OpenSSL's defaults, overridden by SSL_CERT_FILE and SSL_CERT_DIR
-/// as usual.
+/// The locations of the system's trusted certificates: OpenSSL's default file and directory, of which SSL_CERT_FILE
+/// replaces the one and SSL_CERT_DIR the other, as in OpenSSL itself, curl and Go.
 struct SystemRoots: Equatable {
     /// A bundle, read completely. `nil` where a hashed directory has the same content: systems that have one
     /// (`update-ca-certificates`, `trust extract`) write both from one source.
@@ -114,7 +114,7 @@ struct SystemRoots: Equatable {
             environmentDirectory: environment(X509_get_default_cert_dir_env()),
             defaultFile: String(cString: X509_get_default_cert_file()),
             defaultDirectory: String(cString: X509_get_default_cert_dir()),
-            isHashed: { c_is_hashed_directory($0) == 1 })
+            isHashed: { c_is_hashed_directory($0) == 1 }, exists: { access($0, F_OK) == 0 })
     }
 
     /// Returns a variable's value; an empty variable counts as not set.
@@ -125,12 +125,16 @@ struct SystemRoots: Equatable {
 
     static func locate(
         environmentFile: String?, environmentDirectory: String?, defaultFile: String, defaultDirectory: String,
-        isHashed: (String) -> Bool
+        isHashed: (String) -> Bool, exists: (String) -> Bool
     ) -> SystemRoots {
-        let directory = environmentDirectory ?? defaultDirectory
-        // The variable may list several directories, which are used as they are.
-        let hashed = environmentDirectory != nil || isHashed(directory)
+        // A directory of the environment has other certificates than the bundle. The variable may list several, which
+        // are used as they are.
+        if let environmentDirectory {
+            let file = environmentFile ?? (exists(defaultFile) ? defaultFile : nil)
+            return SystemRoots(file: file, directory: environmentDirectory)
+        }
+        let hashed = isHashed(defaultDirectory)
         let file = environmentFile ?? (hashed ? nil : defaultFile)
-        return SystemRoots(file: file, directory: hashed ? directory : nil)
+        return SystemRoots(file: file, directory: hashed ? defaultDirectory : nil)
     }
 }

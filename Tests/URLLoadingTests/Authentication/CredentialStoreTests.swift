@@ -87,6 +87,22 @@ import URLLoadingTestSupport
         }
     }
 
+    @Test func `a file whose lock another process holds is changed later, and no change waits without an end`() throws {
+        try withTemporaryURL("credentials") { folder in
+            let file = folder.appending(path: "credentials.json")
+            let store = CredentialStore(file: file)
+            let ada = Credential(user: "ada", password: "1", persistence: .permanent)
+            let ben = Credential(user: "ben", password: "2", persistence: .permanent)
+            #expect(store.set(ada, for: space))
+            var lock: FileLock? = try FileLock(file.path(percentEncoded: false) + ".lock", timeout: 1_000)
+            #expect(!store.set(ben, for: space) && store.credential(for: space) == ben && lock != nil)
+            #expect(store.problem != nil)
+            lock = nil
+            #expect(store.set(ben, for: space))
+            #expect(CredentialStore(file: file).credentials(for: space).map(\.user).sorted() == ["ada", "ben"])
+        }
+    }
+
     /// A file that is too large, or that others may write to, is not overwritten: its content is not the store's.
     @Test func `an unreadable file is not lost`() throws {
         try withTemporaryURL("credentials") { folder in

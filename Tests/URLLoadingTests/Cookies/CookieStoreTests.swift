@@ -196,6 +196,28 @@ struct CookieStoreTests {
         #expect(third.all.map(\.name) == ["new"] && third.problem == nil)
     }
 
+    @Test("a damaged file is replaced when its lock is free, for which no store waits without an end")
+    func damageUnderLock() async throws {
+        let folder = try TemporaryFolder()
+        let place = folder.url("s")
+        let file = place.path(percentEncoded: false) + "/cookies.sqlite"
+        defer { withExtendedLifetime(folder) {} }
+        try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
+        try Data(repeating: 0x55, count: 8192).write(to: URL(filePath: file))
+        // A process that was stopped while it held the lock.
+        var lock: FileLock? = try FileLock(file + ".lock", timeout: 1_000)
+        let store = CookieStore(directory: place)
+        store.set(try cookie("new"))
+        await store.flush()
+        #expect(lock != nil && store.all.map(\.name) == ["new"])
+        #expect(!FileManager.default.fileExists(atPath: file + ".damaged"))
+        lock = nil
+        await store.flush()
+        await store.flush()
+        #expect(FileManager.default.fileExists(atPath: file + ".damaged"))
+        #expect(CookieStore(directory: place).all.map(\.name) == ["new"])
+    }
+
     @Test("a folder that cannot be created leaves cookies in memory, and is reported")
     func unwritable() async throws {
         let folder = try TemporaryFolder()

@@ -178,7 +178,7 @@ import URLLoadingWire
             first.store("x", 1_000)
             first.flush()
             let storage = isOpen ? first : open(folder)
-            var lock = FileLock(folder.appending(path: "cache.lock").plainPath)
+            var lock = try? FileLock(folder.appending(path: "cache.lock").plainPath, timeout: 60_000)
             #expect(storage.variants(key("x")).isEmpty && lock != nil)
             let again = storage.state.withLock { state in
                 defer { state.opensAgain = .max }

@@ -34,7 +34,7 @@ import URLLoadingWire
             storage.settle()
             let size = log(folder)
             #expect(size > 0)
-            var lock: FileLock? = FileLock(folder.plainPath + "/cache.lock")
+            var lock: FileLock? = try? FileLock(folder.plainPath + "/cache.lock", timeout: 60_000)
             #expect(lock != nil)
             storage.flush()
             #expect(log(folder) == size)
@@ -119,7 +119,7 @@ import URLLoadingWire
         try set("a")
         await store.flush()
         let size = log(folder, of: "cookies.sqlite")
-        var lock: FileLock? = FileLock(path + ".lock")
+        var lock: FileLock? = try? FileLock(path + ".lock", timeout: 60_000)
         #expect(lock != nil && size > 0)
         try set("b")
         // Given up for now, and tried again later.

@@ -36,7 +36,7 @@ import URLLoadingWire
             let storage = open(folder)
             storage.store("x", 1_000)
             storage.flush()
-            let lock = Lock(FileLock(path(folder, "cache.lock")))
+            let lock = Lock(try? FileLock(path(folder, "cache.lock"), timeout: 60_000))
             let holder = BlockingThreads(limit: 1)
             storage.removeAll(since: nil)
             holder.run {
@@ -55,7 +55,7 @@ import URLLoadingWire
             let storage = open(folder)
             storage.store("x", 1_000)
             storage.flush()
-            var lock = FileLock(path(folder, "cache.lock"))
+            var lock = try? FileLock(path(folder, "cache.lock"), timeout: 60_000)
             storage.remove(key("x"))
             storage.settle(patience: 1)
             #expect(storage.problem?.reason == .other && storage.bytes("x") == nil && lock != nil)
@@ -72,7 +72,7 @@ import URLLoadingWire
             storage.store("x", 1_000)
             storage.flush()
             try FileManager.default.copyItem(atPath: path(folder), toPath: path(folder, "copy"))
-            var lock = FileLock(path(folder, "cache.lock"))
+            var lock = try? FileLock(path(folder, "cache.lock"), timeout: 60_000)
             storage.remove(key("x"))
             // The removal may be waiting for the lock by now; if it is not yet, the outcome is the same.
             usleep(50_000)

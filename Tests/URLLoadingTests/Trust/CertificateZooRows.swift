@@ -97,6 +97,44 @@ struct CertificateZooRows {
         }
     }
 
+    @Test("a stapled status that does not say until when it is valid is so for a day (security 38)")
+    func staplesWithoutEnd() async throws {
+        for (seconds, required) in [(80_000, nil), (100_000, .certificateStatusMissing)] as [(Int, LoadError.Reason?)] {
+            try await withTrust(server: { tls, authority, identity in
+                tls.stapledOCSPResponse = try authority.statusWithoutEnd(of: identity, secondsAgo: seconds)
+            }) { rig in
+                try await expect(nil, rig) { $0.ocspStapling = .ifPresent }
+                try await expect(required, rig) { $0.ocspStapling = .required }
+            }
+        }
+    }
+
+    /// The signer's own chain leads to the root through all of them.
+    @Test("a stapled status is verified below several authorities that only the server sends (security 38)")
+    func staplesBelowAuthorities() async throws {
+        let cases: [(TestCertificateAuthority.Status, LoadError.Reason?)] = [
+            (.good, nil), (.revoked, .certificateRevoked),
+        ]
+        for count in 1...3 {
+            for version in [Configuration.TLS.Version.tls12, .tls13] {
+                for (status, reason) in cases {
+                    try await withTrust(
+                        through: { root in
+                            try (1...count).reduce(root) { try $0.intermediate(commonName: "Authority \($1)") }
+                        },
+                        server: { tls, issuer, identity in
+                            tls.stapledOCSPResponse = try issuer.status(of: identity, status)
+                            tls.maximumVersion = version
+                        }
+                    ) { rig in
+                        try await expect(reason, rig) { $0.ocspStapling = .ifPresent }
+                        try await expect(reason, rig) { $0.ocspStapling = .required }
+                    }
+                }
+            }
+        }
+    }
+
     @Test("roots can be renewed: by a call, and by a new file")
     func roots() async throws {
         try await withTrust { rig in
@@ -117,6 +155,29 @@ struct CertificateZooRows {
             session.reloadTLS(configuration.tls)
             await expectFailure(.certificateUntrusted) { try await session.data(from: rig.origin.url()) }
             await expectEmpty(session)
+        }
+    }
+
+    @Test("roots that could not be read are read again at the next load, whatever the file's size and time")
+    func unreadableRoots() async throws {
+        try await withTrust { rig in
+            let path = FileManager.default.temporaryDirectory.appending(
+                path: "roots-\(UInt64.random(in: 0 ... .max)).pem")
+            defer { try? FileManager.default.removeItem(at: path) }
+            func write(_ text: [UInt8]) throws {
+                try Data(text).write(to: path)
+                try FileManager.default.setAttributes(
+                    [.modificationDate: Date(timeIntervalSince1970: 1_000_000_000)],
+                    ofItemAtPath: path.path(percentEncoded: false))
+            }
+            try write([UInt8](repeating: UInt8(ascii: "x"), count: rig.authority.pem.count))
+            var configuration = rig.trusting
+            configuration.tls.trustRoots = .file(path)
+            try await withSession(configuration) { session in
+                await expectFailure(.trustRootsUnavailable) { try await session.data(from: rig.origin.url()) }
+                try write(rig.authority.pem)
+                try await session.expect(rig.origin.url(), "full")
+            }
         }
     }
 

@@ -37,11 +37,13 @@ struct MissingIssuerRows {
     ///   - count: the authorities between the root and the server's certificate.
     ///   - names: whether the certificates name the address of their issuer.
     ///   - place: the address for the issuer of a certificate, by its number; the root's is 0.
+    ///   - status: stapled by the server.
     private static func with(
         _ count: Int = 1, names: Bool = true,
         at place: (HTTPTestServer, Int) throws -> String = { server, number in
             server.url("/\(number)").absoluteString
-        }, clock: ManualClock? = nil, _ use: (Rig) async throws -> Void
+        }, clock: ManualClock? = nil, staples status: TestCertificateAuthority.Status? = nil,
+        _ use: (Rig) async throws -> Void
     ) async throws {
         try await withHTTPTestServer(.init(clock: clock)) { library in
             let root = try TestCertificateAuthority(commonName: "Test root")
@@ -58,7 +60,9 @@ struct MissingIssuerRows {
             var options = TestCertificateOptions()
             if names { options.issuerLocations = [try place(library, count)] }
             let otherTLS = try secure(try authority.issue(options))
-            let tls = try secure(try authority.issue(options))
+            let identity = try authority.issue(options)
+            var tls = try secure(identity)
+            if let status { tls.stapledOCSPResponse = try authority.status(of: identity, status) }
             var configuration = Configuration.ephemeral
             configuration.networks.proxyPolicy = .none
             configuration.tls.trustRoots = .pem(String(decoding: root.pem, as: UTF8.self))
@@ -191,6 +195,24 @@ struct MissingIssuerRows {
     func schemes(_ place: String) async throws {
         try await Self.with(at: { _, _ in place }) { rig in
             try await Self.expectRefusal(rig, "issuers are fetched over http only")
+        }
+    }
+
+    @Test("a stapled status is verified with the issuers that were fetched (security 38)")
+    func staples() async throws {
+        let cases: [(TestCertificateAuthority.Status, LoadError.Reason?)] = [
+            (.good, nil), (.revoked, .certificateRevoked),
+        ]
+        for (status, reason) in cases {
+            try await Self.with(2, staples: status) { rig in
+                var configuration = rig.configuration
+                configuration.tls.ocspStapling = .required
+                try await withSession(configuration) { session in
+                    guard let reason else { return try await session.expect(rig.origin.url(), "hello") }
+                    await expectFailure(reason) { try await session.data(from: rig.origin.url()) }
+                }
+                #expect(rig.fetches == ["/2", "/1"])
+            }
         }
     }
 

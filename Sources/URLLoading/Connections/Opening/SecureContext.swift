@@ -16,7 +16,7 @@ final class SecureContext: Sendable {
         var prepared: Prepared?
     }
     private struct Prepared: Sendable {
-        let context: Result<TLSContext, TLSFailure>
+        let context: TLSContext
         let roots: FileStamp?
     }
     private let state: Lock<State>
@@ -141,18 +141,19 @@ final class SecureContext: Sendable {
         }
     }
 
-    /// Returns the context. Loads wait under the lock for the one that makes it, which does not suspend.
+    /// Returns the context. Loads wait under the lock for the one that makes it, which does not suspend. A failure is
+    /// not kept: a process without free descriptors, which cannot read the roots, may have some later.
     func context() throws(IOFailure) -> TLSContext {
-        let made = state.withLock { state in
+        let made = state.withLock { state -> Result<TLSContext, TLSFailure> in
             let roots = state.settings.rootsFile.map(FileStamp.init)
             if let prepared = state.prepared {
-                if prepared.roots == roots { return prepared.context }
+                if prepared.roots == roots { return .success(prepared.context) }
                 renewals.add(1, ordering: .relaxed)
             }
             let made = Result { () throws(TLSFailure) in
                 try TLSContext(TLSConfiguration(state.settings, number: state.number))
             }
-            state.prepared = Prepared(context: made, roots: roots)
+            state.prepared = (try? made.get()).map { Prepared(context: $0, roots: roots) }
             return made
         }
         do throws(TLSFailure) { return try made.get() } catch { throw IOFailure(.tls(error), .handshake) }

@@ -195,7 +195,7 @@ public struct Configuration: Sendable {
         }
         /// The trusted root certificates.
         public enum TrustRoots: Sendable, Hashable {
-            /// The system's; `SSL_CERT_FILE` and `SSL_CERT_DIR` are honoured.
+            /// The system's; `SSL_CERT_FILE` replaces their bundle, and `SSL_CERT_DIR` their directory.
             case system
             /// Only those in a PEM file.
             case file(URL)

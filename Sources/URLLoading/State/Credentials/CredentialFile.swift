@@ -36,6 +36,8 @@ final class CredentialFile: Sendable {
     }
     /// The largest file that is read, far more than a user needs.
     private static let maximumBytes: Int64 = 4 << 20
+    /// Milliseconds to wait for another process that changes the file.
+    private static let lockTimeout = 2_000
 
     private enum Content {
         case table(CredentialTable)
@@ -94,8 +96,9 @@ final class CredentialFile: Sendable {
             report(error.isForeign ? "its folder is not private to this user" : "its folder cannot be created")
             return false
         }
-        guard let lock = FileLock(path + ".lock") else {
-            report("the file cannot be locked")
+        let lock: FileLock
+        do throws(IOFailure) { lock = try FileLock(path + ".lock", timeout: Self.lockTimeout) } catch {
+            report(error.isTemporary ? "another process holds the file's lock" : "the file cannot be locked")
             return false
         }
         defer { withExtendedLifetime(lock) {} }

@@ -106,7 +106,10 @@ package enum AgentLauncher {
         do throws(IOFailure) {
             for command in [arguments, ["systemctl", "--user", "--quiet", "start", "url-loading-agent.socket"]] {
                 let process = try Program(command, environment: facts.environment).start()
-                if ProgramEnvironment.wait(for: process) == 0 { return .success(()) }
+                let code = ProgramEnvironment.wait(for: process)
+                if code == 0 { return .success(()) }
+                // Where the status is lost, the socket tells: both commands end when the agent listens.
+                if code < 0, FileKind.isSocket(socket), !LocalListener.isAbandoned(socket) { return .success(()) }
             }
             return .failure(AgentFailure(.unreachable, "the user's service manager starts no agent"))
         } catch { return .failure(AgentFailure(.unreachable, "systemd-run: \(error.words)")) }
