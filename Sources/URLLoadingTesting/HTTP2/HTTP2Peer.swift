@@ -35,9 +35,9 @@ public final class HTTP2Peer: Sendable {
     let token: StopToken
     let input = Lock(HTTP2PeerInput())
     /// The right to wait at the socket for input.
-    private let reading = HTTP2PeerTurn()
+    private let readTurn = HTTP2PeerTurn()
     /// The right to send.
-    private let sending = HTTP2PeerTurn()
+    private let sendTurn = HTTP2PeerTurn()
     private let ignoresEvents = Atomic<Bool>(false)
     private let isReleased = Atomic<Bool>(false)
 
@@ -114,11 +114,11 @@ public final class HTTP2Peer: Sendable {
             input.withLock { $0.reads != seen } || (deadline != .max && Poller.now() >= deadline)
         }
         // One task waits at the socket. The others wait until it has read, or has given up.
-        guard await reading.take(token, unless: isOver) else {
+        guard await readTurn.take(token, unless: isOver) else {
             guard token.stopReason == nil else { throw .left }
             return
         }
-        defer { reading.leave() }
+        defer { readTurn.leave() }
         while !isOver() {
             guard token.stopReason == nil else { throw .left }
             guard case .blocked(let interest) = pull() else { return }
@@ -152,8 +152,8 @@ public final class HTTP2Peer: Sendable {
     /// Sends bytes that need not be frames.
     /// - Throws: ``Failure/left``.
     public func sendRaw(_ bytes: [UInt8]) async throws(Failure) {
-        guard await sending.take(token) else { throw .left }
-        defer { sending.leave() }
+        guard await sendTurn.take(token) else { throw .left }
+        defer { sendTurn.leave() }
         var done = 0
         while done < bytes.count {
             guard token.stopReason == nil else { throw .left }
