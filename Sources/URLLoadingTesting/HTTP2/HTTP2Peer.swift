@@ -106,8 +106,8 @@ public final class HTTP2Peer: Sendable {
         }
     }
 
-    /// Waits until any task has read more data, or until `deadline` on the poller's clock; the caller sets an alarm that
-    /// wakes the connection's token then.
+    /// Waits until any task has read more data, or until `deadline` on the poller's clock; the caller sets an alarm
+    /// that wakes the connection's token then.
     /// - Parameter seen: the count of reads before the caller looked for what it waits for.
     func awaitInput(since seen: Int, until deadline: Int64 = .max) async throws(Failure) {
         func isOver() -> Bool {

@@ -56,7 +56,7 @@ extension TestProxy {
     public enum Point: Sendable, Hashable, CaseIterable {
         /// The connection was accepted, and nothing was read.
         case accept
-        /// The client's first bytes were read; from a proxy with TLS, those behind the handshake. For a SOCKS proxy: the
+        /// The client's first bytes were read; by a proxy with TLS, those behind the handshake. For a SOCKS proxy: its
         /// methods were read.
         case greeting
         /// SOCKS 5: user and password were read.

@@ -214,8 +214,8 @@ package enum VaryField: Sendable, Hashable {
     /// everything, and is compared field by field with each later request.
     private static let mostNames = 256
 
-    /// Reads all Vary fields of a message; `nil` if there is none, or if they list no names. More than 256 names count as
-    /// `*`.
+    /// Reads all Vary fields of a message; `nil` if there is none, or if they list no names. More than 256 names count
+    /// as `*`.
     package init?(_ headers: Headers) {
         guard headers.contains(.vary) else { return nil }
         var names: [String] = []

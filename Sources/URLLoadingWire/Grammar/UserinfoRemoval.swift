@@ -10,8 +10,8 @@ extension [UInt8] {
         guard contains(UInt8(ascii: "@")) || contains(UInt8(ascii: ":")) else { return self }
         var result: [UInt8] = []
         var rest = self[...]
-        // The end of the URL in which `rest` begins, and its last "@". They are searched for once in each URL, because a
-        // server chooses how many "//" it has.
+        // The end of the URL in which `rest` begins, and its last "@". They are searched for once in each URL, because
+        // a server chooses how many "//" it has.
         var urlEnd = -1
         var lastAt = -1
         while let slashes = rest.indices.dropLast().first(where: { rest[$0] == 0x2F && rest[$0 + 1] == 0x2F }) {
