@@ -48,9 +48,7 @@ extension OriginConnection {
         try await flush()
         origin.change { $0.record.counts.stalled += 1 }
         defer { origin.change { $0.record.counts.stalled -= 1 } }
-        while token.stopReason == nil, !mayLeaveStall, !socket.peerHasLeft {
-            await Poller.shared.park(socket.slot, .read, token)
-        }
+        await socket.waitWithoutReading(token) { mayLeaveStall }
         if mayLeaveStall { try await drain() }
         throw .close
     }
@@ -66,6 +64,21 @@ extension OriginConnection {
 }
 
 extension SocketTransport {
+    /// Waits until a condition is met, the peer has left or the token is stopped, and reads nothing meanwhile. Whatever
+    /// meets the condition wakes the socket's slot.
+    ///
+    /// The wait is on a slot of its own: on the socket's, input that is never read would end each wait at once
+    /// (`PollSlot.mayHoldInput`), and another task may wait there.
+    func waitWithoutReading(_ token: StopToken, until isMet: () -> Bool) async {
+        _ = await Poller.shared.wait(
+            until: token,
+            check: { own -> Void? in
+                slot.relay(to: own)
+                return isMet() || peerHasLeft ? () : nil
+            },
+            forget: { _ in slot.unrelay() })
+    }
+
     /// Whether the peer has ended its direction or reset the connection, determined without reading.
     var peerHasLeft: Bool {
         // POLLRDHUP is specific to Linux and not declared without _GNU_SOURCE.

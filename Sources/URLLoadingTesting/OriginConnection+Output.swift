@@ -51,7 +51,7 @@ extension OriginConnection {
             try await flush()
             throw .close
         case .repeated(let byte, let count, _):
-            let block = [UInt8](repeating: byte, count: Int(min(count, Int64(Self.blockSize))))
+            let block = [UInt8](repeating: byte, count: Int(min(max(0, count), Int64(Self.blockSize))))
             var left = max(0, count)
             while left > 0 {
                 let size = Int(min(left, Int64(block.count)))

@@ -14,7 +14,8 @@ public struct TestServerCounts: Sendable, Hashable, CustomStringConvertible {
     public internal(set) var mostOpen = 0
     /// Requests whose head was read; of an HTTP/2 server, by routes.
     public internal(set) var requests = 0
-    /// Responses sent completely; of an HTTP/2 server, by routes.
+    /// Responses sent completely; of an HTTP/2 server, by routes. A client may have a response a moment before it is
+    /// counted here: wait for the number.
     public internal(set) var answered = 0
     /// Faults that took effect; of an HTTP/2 server, connections to which an ``HTTP2Fault`` was applied.
     public internal(set) var faults = 0

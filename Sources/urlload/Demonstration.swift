@@ -19,7 +19,10 @@ enum Demonstration {
                     try await show(plain, origin, String(decoding: authority.pem, as: UTF8.self))
                 }
             }
-            return .done
+            return Signals.exitCode ?? .done
+        } catch let error as OutputError {
+            if error.code != .brokenPipe { try? FileDescriptor.standardError.write("urlload: \(error.words)\n") }
+            return error.code
         } catch {
             try? FileDescriptor.standardError.write("urlload: the demonstration failed: \(error)\n")
             return .other

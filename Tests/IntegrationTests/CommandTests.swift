@@ -247,6 +247,21 @@ struct CommandTests {
         }
     }
 
+    @Test("The demonstration ends without a message at a closed pipe, and with 130 after SIGINT")
+    func demonstrationEnds() async throws {
+        for trap in ["", "trap '' PIPE; "] {
+            let result = try await Running.command(
+                "/bin/bash", ["-c", trap + "\"$0\" | head -n 1 | wc -l; echo ${PIPESTATUS[0]}", Running.urlloadPath])
+            #expect(result.text == "1\n141\n")
+            #expect(result.errors.isEmpty)
+        }
+        let process = try Running(Running.urlloadPath, [])
+        try await process.eventuallyText { $0.contains("# A body that takes its time") }
+        process.send(SIGINT)
+        let result = try await process.wait()
+        #expect(result.code == 130)
+    }
+
     @Test(
         "Signals end the load and leave only the partial file",
         arguments: [(SIGINT, 130), (SIGTERM, 143), (SIGHUP, 130)] as [(Int32, Int32)])

@@ -41,7 +41,8 @@ import URLLoadingWire
             (HTTPTestServer.Response.Body.none, 0), (.bytes([1, 2, 3]), 3),
             (.chunks(["ab", .pause(.milliseconds(1)), "c"]), 3),
             (.untilClose(["abc", "d"]), 4), (.repeated(count: 200_000), 200_000),
-            (.repeated(count: 200_001, chunked: true), 200_001),
+            (.repeated(count: 200_001, chunked: true), 200_001), (.repeated(count: -1), 0),
+            (.repeated(count: -1, chunked: true), 0),
         ])
     func bodies(_ body: HTTPTestServer.Response.Body, count: Int) async throws {
         try await withHTTPTestServer { origin in

@@ -27,6 +27,19 @@ struct AddressTests {
     }
 
     @Test(
+        "Userinfo of an address without a scheme is not shown in messages (security 81)",
+        arguments: [
+            ("ada:s3cret@a.test/x", "a.test/x"), ("ada@a.test", "a.test"), ("ada:s3 cret@a.test/", "a.test/"),
+            ("ada:s3/cret@a.test/", "a.test/"), ("ada:s3cret@a.test:99999/", "a.test:99999/"),
+            ("http://ada:s3cret@a.test/", "http://a.test/"), ("a.test:8080/x", "a.test:8080/x"),
+            ("a.test:8080/x@y", "a.test:8080/x@y"), ("a.test/x@y", "a.test/x@y"), ("me file", "me file"),
+            ("data:,a@b", "data:,a@b"),
+        ])
+    func userinfoWithoutSchemeIsNotShown(_ typed: String, _ shown: String) {
+        #expect(AddressText.inMessage(typed) == shown)
+    }
+
+    @Test(
         "File names from URLs cannot leave the folder, hide or control a terminal",
         arguments: [
             ("http://a/x/file.tar.gz?v=1", "file.tar.gz"),

@@ -52,6 +52,24 @@ struct TranscriptTests {
             ])
     }
 
+    @Test("A secret is hidden also on continued lines, and behind a name with a blank") func continuedSecrets() {
+        var transcript = Transcript(showsBodies: false, showsSecrets: false)
+        let head =
+            "HTTP/1.1 200 OK\r\nSet-Cookie: a=1;\r\n b=secret\r\n\tc=secret\r\nX-A: d\r\n e\r\n"
+            + "Set-Cookie : id=secret\r\nAuthorization: x\r\n secret"
+        let told = tell(
+            &transcript,
+            [
+                .connected("tcp(1)", connection: 1), .sent(Array(request.utf8), connection: 1),
+                .received(Array(head.utf8), connection: 1), .closed(connection: 1),
+            ])
+        #expect(
+            Array(told.suffix(10)) == [
+                "< HTTP/1.1 200 OK", "< Set-Cookie: [hidden]", "<  [hidden]", "<  [hidden]", "< X-A: d", "<  e",
+                "< Set-Cookie : [hidden]", "< Authorization: [hidden]", "<  [hidden]", "* connection 1 closed",
+            ])
+    }
+
     @Test("Pieces of any size yield the same lines", arguments: 1...12)
     func piecesOfAnySizeTellTheSame(_ size: Int) {
         func told(_ size: Int) -> [String] {

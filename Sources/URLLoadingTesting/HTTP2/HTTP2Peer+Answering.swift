@@ -53,12 +53,12 @@ extension HTTP2Peer {
         var rest = bytes[...]
         while !rest.isEmpty {
             let wanted = rest.count
-            let (size, reset) = input.withLock {
-                ($0.takeWindow(stream: stream, upTo: wanted), $0.windows.resets[stream])
+            let (size, reset, seen) = input.withLock {
+                ($0.takeWindow(stream: stream, upTo: wanted), $0.windows.resets[stream], $0.reads)
             }
             if let reset { throw .streamReset(reset) }
             guard size > 0 else {
-                try await awaitInput()
+                try await awaitInput(since: seen)
                 if input.withLock({ $0.isOver }) { throw .left }
                 continue
             }

@@ -3,6 +3,7 @@
 // Common waiting operations of scripts. Meanwhile SETTINGS are acknowledged and PINGs answered; other control frames
 // are skipped.
 
+import Synchronization
 import URLLoadingIO
 
 extension HTTP2Peer {
@@ -136,11 +137,12 @@ extension HTTP2Peer {
         defer { alarm.off() }
         var received = MostRecent<HTTP2Frame>(8)
         while true {
+            let seen = input.withLock { $0.reads }
             if let arrival = try takeArrival() {
                 received.append(arrival.frame)
                 if let found = try await find(arrival) { return found }
             } else if Poller.now() < deadline {
-                try await awaitInput(until: deadline)
+                try await awaitInput(since: seen, until: deadline)
             } else {
                 throw complain("expected \(expected) within \(limit), got: \(received.all.shown())")
             }

@@ -18,7 +18,8 @@ import URLLoadingIO
 /// }
 /// ```
 ///
-/// The connection is closed when the script returns. One task may receive while another sends. Every wait ends with
+/// The connection is closed when the script returns. Several tasks may use it at once: what one call sends is not mixed
+/// with what another one sends, and each frame that arrives is received by one of them. Every wait ends with
 /// ``Failure/left`` when the client leaves or the server stops. Waits for a specific frame also have a time limit, at
 /// which they throw ``Failure/unexpected(_:)`` with the frames that came instead; ``receive()``, ``hold()`` and
 /// ``untilClosed()`` have none.
@@ -33,6 +34,10 @@ public final class HTTP2Peer: Sendable {
     let transport: any Transport
     let token: StopToken
     let input = Lock(HTTP2PeerInput())
+    /// The right to wait at the socket for input.
+    private let readTurn = HTTP2PeerTurn()
+    /// The right to send.
+    private let sendTurn = HTTP2PeerTurn()
     private let ignoresEvents = Atomic<Bool>(false)
     private let isReleased = Atomic<Bool>(false)
 
@@ -83,8 +88,9 @@ public final class HTTP2Peer: Sendable {
 
     func arrival() async throws(Failure) -> HTTP2Arrival {
         while true {
+            let seen = input.withLock { $0.reads }
             if let arrival = try takeArrival() { return arrival }
-            try await awaitInput()
+            try await awaitInput(since: seen)
         }
     }
 
@@ -100,16 +106,23 @@ public final class HTTP2Peer: Sendable {
         }
     }
 
-    /// Waits until more data was read, or until `deadline` on the poller's clock; the caller sets an alarm that wakes
-    /// the connection's token then.
-    func awaitInput(until deadline: Int64 = .max) async throws(Failure) {
-        while true {
+    /// Waits until any task has read more data, or until `deadline` on the poller's clock; the caller sets an alarm
+    /// that wakes the connection's token then.
+    /// - Parameter seen: the count of reads before the caller looked for what it waits for.
+    func awaitInput(since seen: Int, until deadline: Int64 = .max) async throws(Failure) {
+        func isOver() -> Bool {
+            input.withLock { $0.reads != seen } || (deadline != .max && Poller.now() >= deadline)
+        }
+        // One task waits at the socket. The others wait until it has read, or has given up.
+        guard await readTurn.take(token, unless: isOver) else {
+            guard token.stopReason == nil else { throw .left }
+            return
+        }
+        defer { readTurn.leave() }
+        while !isOver() {
             guard token.stopReason == nil else { throw .left }
             guard case .blocked(let interest) = pull() else { return }
             await Poller.shared.park(transport.slot, interest, token)
-            // The sending task may have read data meanwhile.
-            if input.withLock({ $0.hasNext }) { return }
-            if deadline != .max, Poller.now() >= deadline { return }
         }
     }
 
@@ -139,6 +152,8 @@ public final class HTTP2Peer: Sendable {
     /// Sends bytes that need not be frames.
     /// - Throws: ``Failure/left``.
     public func sendRaw(_ bytes: [UInt8]) async throws(Failure) {
+        guard await sendTurn.take(token) else { throw .left }
+        defer { sendTurn.leave() }
         var done = 0
         while done < bytes.count {
             guard token.stopReason == nil else { throw .left }
@@ -187,10 +202,12 @@ public final class HTTP2Peer: Sendable {
     public func hold() async throws(Failure) {
         server.change { $0.record.counts.held += 1 }
         defer { server.change { $0.record.counts.held -= 1 } }
-        while !isReleased.exchange(false, ordering: .acquiringAndReleasing) {
-            guard token.stopReason == nil, !socket.peerHasLeft else { throw .left }
-            await Poller.shared.park(socket.slot, .read, token)
+        var wasReleased = false
+        await socket.waitWithoutReading(token) {
+            wasReleased = isReleased.exchange(false, ordering: .acquiringAndReleasing)
+            return wasReleased
         }
+        guard wasReleased else { throw .left }
     }
 
     func release() {

@@ -11,6 +11,8 @@ struct HTTP2Arrival: Sendable {
     /// The number of the server's SETTINGS that the client had acknowledged when it sent this frame; later ones do not
     /// bind it yet.
     var acknowledged = 0
+    /// Whether the client had acknowledged the server's first SETTINGS (RFC 9113 §6.5.3).
+    var knowsSettings: Bool { acknowledged > 0 }
 }
 
 struct HTTP2PeerInput: Sendable {
@@ -35,12 +37,11 @@ struct HTTP2PeerInput: Sendable {
     private var room = [UInt8](repeating: 0, count: 32 * 1024)
 
     private(set) var windows = HTTP2SendWindows()
+    /// The number of reads that have brought data or the end.
+    private(set) var reads = 0
 
     /// Whether no more data will arrive.
     var isOver: Bool { hasEnded || broken != nil }
-
-    /// Whether `next` has a result.
-    var hasNext: Bool { taken < arrived.count || broken != nil || hasEnded }
 
     mutating func next() -> Next {
         if taken < arrived.count {
@@ -61,10 +62,12 @@ struct HTTP2PeerInput: Sendable {
         }
         switch result {
         case .success(.moved(let count)):
+            reads += 1
             reader.receive(room[..<count])
             return .moved(count)
         case .success(.blocked(let interest)): return .blocked(interest)
         case .success(.end), .failure:
+            reads += 1
             hasEnded = true
             return .end
         }

@@ -53,15 +53,19 @@ final class HTTP2Routes: Sendable {
         if let complaint = reaction.complaint { _ = peer.complain(complaint) }
         if reaction.opened { peer.server.change { $0.openStream() } }
         if reaction.closed { peer.server.change { $0.record.counts.openStreams -= 1 } }
-        if !reaction.output.isEmpty { insert(reaction.output) }
+        if !reaction.output.isEmpty { insert(reaction.output, endsConnection: reaction.endsConnection) }
         return reaction.due
     }
 
     // MARK: Writing
 
     /// Queues bytes for sending; they must be complete frames.
-    func insert(_ bytes: [UInt8]) {
-        state.withLock { $0.output += bytes }
+    /// - Parameter endsConnection: whether they are the GOAWAY for an error, after which the writer ends.
+    func insert(_ bytes: [UInt8], endsConnection: Bool = false) {
+        state.withLock { state in
+            state.output += bytes
+            if endsConnection { state.hasGoAway = true }
+        }
         writer.wake()
     }
 
@@ -76,14 +80,14 @@ final class HTTP2Routes: Sendable {
 
     private func write() async {
         while peer.token.stopReason == nil {
-            let (bytes, isEnding, isBroken) = state.withLock { ($0.takeOutput(), $0.isEnding, $0.isBroken) }
+            let (bytes, isEnding, hasGoAway) = state.withLock { ($0.takeOutput(), $0.isEnding, $0.hasGoAway) }
             guard bytes.isEmpty else {
                 do throws(HTTP2Peer.Failure) { try await peer.sendRaw(bytes) } catch { break }
                 for slot in state.withLock({ $0.wake { $0 == .output } }) { slot.wake() }
                 continue
             }
             if isEnding { break }
-            if isBroken {
+            if hasGoAway {
                 // Keep reading until the client leaves: closing with unread input would destroy the GOAWAY.
                 peer.finish()
                 return

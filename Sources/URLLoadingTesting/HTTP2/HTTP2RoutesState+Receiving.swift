@@ -22,7 +22,7 @@ extension HTTP2RoutesState {
         case .settings: return settings(frame)
         case .ping, .goAway: return ofConnection(frame)
         case .windowUpdate: return windowUpdate(frame)
-        case .data: return data(frame)
+        case .data: return data(frame, knowsSettings: arrival.knowsSettings)
         case .headers, .continuation: return section(arrival, server)
         case .resetStream, .priority: return ofStream(frame)
         case .pushPromise: return fail(.protocolError, "\(frame)")
@@ -87,7 +87,7 @@ extension HTTP2RoutesState {
     }
 
     /// §6.1
-    private mutating func data(_ frame: HTTP2Frame) -> Reaction {
+    private mutating func data(_ frame: HTTP2Frame, knowsSettings: Bool) -> Reaction {
         guard frame.stream > 0, frame.stream <= lastStream else {
             return fail(.protocolError, "\(frame) on an idle stream")
         }
@@ -99,7 +99,10 @@ extension HTTP2RoutesState {
             return past.contains(frame.stream) ? fail(.streamClosed, "\(frame)") : Reaction(output: output)
         }
         stream.window -= frame.payload.count
-        guard stream.window >= 0 else {
+        // §6.9.2: a client that does not know the server's window yet may use that of the protocol; the stream's window
+        // is negative then. A frame without content uses none.
+        let least = knowsSettings ? 0 : min(0, streamWindowSize - 65_535)
+        guard frame.payload.isEmpty || stream.window >= least else {
             var reaction = fail(stream: frame.stream, .flowControlError, "\(frame) beyond its window")
             reaction.output = output + reaction.output
             return reaction
@@ -163,7 +166,7 @@ extension HTTP2RoutesState {
         if first.stream <= lastStream { return trailers(first, fields) }
         guard first.stream.isMultiple(of: 2) == false else { return fail(.protocolError, "\(first) of a client") }
         lastStream = first.stream
-        return open(first, fields, server)
+        return open(first, fields, server, knowsSettings: arrival.knowsSettings)
     }
 
     private mutating func trailers(_ frame: HTTP2Frame, _ fields: HTTP2Fields) -> Reaction {
@@ -177,9 +180,14 @@ extension HTTP2RoutesState {
         return ended(streams[frame.stream] ?? stream)
     }
 
-    private mutating func open(_ frame: HTTP2Frame, _ fields: HTTP2Fields, _ server: HTTP2TestServer) -> Reaction {
+    private mutating func open(
+        _ frame: HTTP2Frame, _ fields: HTTP2Fields, _ server: HTTP2TestServer, knowsSettings: Bool
+    ) -> Reaction {
         guard streams.count < maxStreams else {
-            return fail(stream: frame.stream, .refusedStream, "more than \(maxStreams) streams")
+            var reaction = fail(stream: frame.stream, .refusedStream, "more than \(maxStreams) streams")
+            // §5.1.2: refused all the same, but the client has kept the rules that it knows.
+            if !knowsSettings { reaction.complaint = nil }
+            return reaction
         }
         if let wrong = fields.wrongInRequest { return fail(stream: frame.stream, .protocolError, wrong) }
         let isTunnel = fields[":protocol"] != nil

@@ -38,6 +38,8 @@ struct HTTP2RoutesState: Sendable {
         var complaint: String?
         var opened = false
         var closed = false
+        /// Whether the output is the GOAWAY for a connection error.
+        var endsConnection = false
     }
 
     /// Output size in bytes beyond which responses wait until some of it was written.
@@ -47,8 +49,11 @@ struct HTTP2RoutesState: Sendable {
     var streams: [Int: Stream] = [:]
     var isEnding = false
     var endsWithReset = false
-    /// True once a GOAWAY for an error was sent; further frames are ignored.
+    /// True once the client has made a connection error; further frames are ignored.
     var isBroken = false
+    /// True once the GOAWAY for that error was queued. Not the same moment: the error is reported first, and a writer
+    /// that found no output meanwhile would end without the GOAWAY.
+    var hasGoAway = false
 
     var lastStream = 0
     var exchanges = 0
@@ -112,7 +117,7 @@ struct HTTP2RoutesState: Sendable {
         isBroken = true
         return Reaction(
             output: HTTP2Frame.goAway(last: lastStream, code, debug: Array(why.utf8)).bytes,
-            complaint: "\(code): \(why)")
+            complaint: "\(code): \(why)", endsConnection: true)
     }
 
     /// Handles a stream error: the stream ends with RST_STREAM (§5.4.2).

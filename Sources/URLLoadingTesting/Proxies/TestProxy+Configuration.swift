@@ -56,7 +56,8 @@ extension TestProxy {
     public enum Point: Sendable, Hashable, CaseIterable {
         /// The connection was accepted, and nothing was read.
         case accept
-        /// The client's first bytes were read, before any TLS handshake. For a SOCKS proxy: the methods were read.
+        /// The client's first bytes were read; by a proxy with TLS, those behind the handshake. For a SOCKS proxy: its
+        /// methods were read.
         case greeting
         /// SOCKS 5: user and password were read.
         case authentication

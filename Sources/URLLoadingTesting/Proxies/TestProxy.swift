@@ -50,8 +50,15 @@ public final class TestProxy: Sendable {
         life = try ServerLife(.ipv4((127, 0, 0, 1), port: 0))
         var own = URLLoading.Configuration.ephemeral
         own.networks.proxyPolicy = .none
+        // A proxy that forwards adds nothing of its own, stores nothing, and holds back no request.
+        own.accept = nil
         own.acceptEncoding = nil
         own.userAgent = nil
+        own.caching.usesMemoryStore = false
+        own.cookies.storage = .none
+        own.hsts.storage = .none
+        own.connections.maximumPerHost = .max
+        own.timeouts.idle = nil
         own.redirects.maximum = 0
         own.networks.resolver = LocalhostResolver()
         client = Session(own)

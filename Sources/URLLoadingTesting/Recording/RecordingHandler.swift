@@ -37,7 +37,10 @@ public final class RecordingHandler: ProtocolHandler {
     /// The recording so far. Exchanges in progress are recorded as `open`.
     public var recording: Recording { notes.recording }
 
-    /// Waits until no recorded load is in progress, including loads that have just ended, and returns the recording.
+    /// Waits until the recorder is not called by any load, also by one that has just ended, and returns the recording.
+    ///
+    /// Await or end your loads first. A load that has not come to the recorder yet is not waited for, and neither is a
+    /// load whose body is not being read at this moment: its exchange is recorded as `open`.
     /// - Parameter limit: the longest time to wait.
     /// - Throws: ``WaitTimedOut`` at the limit; `CancellationError` if the calling task is cancelled first.
     public nonisolated(nonsending) func finished(

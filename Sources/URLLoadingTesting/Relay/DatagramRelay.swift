@@ -121,8 +121,9 @@ package enum DatagramSockets {
             }
         }
         guard bound else {
+            let error = errno
             close(descriptor)
-            throw IOFailure(.system(errno), .connect)
+            throw IOFailure(.system(error), .connect)
         }
         return (descriptor, UInt16(bigEndian: address.sin_port))
     }

@@ -105,7 +105,8 @@ public final class TestWebSocket: @unchecked Sendable {
                     try reader.take(UnsafeRawBufferPointer(rebasing: all[range])) { message.append(contentsOf: $0) }
                 }
             case .end?: try reader.end { message.append(contentsOf: $0) }
-            case .ping(let payload)? where answersPings:
+            // Nothing may follow the close frame (RFC 6455 §5.5.1), and the client may not have read that yet.
+            case .ping(let payload)? where answersPings && !codec.hasSentClose:
                 try codec.sendPong(payload, mask: 0, into: &output)
                 try await flush()
             case .ping?: break

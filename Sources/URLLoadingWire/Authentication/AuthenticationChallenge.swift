@@ -36,7 +36,7 @@ package struct AuthenticationChallenge: Sendable, Hashable {
     static let most = 32
 
     /// Returns all challenges of the fields, in order. A challenge that violates the grammar or repeats a parameter is
-    /// skipped; if its end cannot be determined, so is the rest of its field.
+    /// skipped; if its end cannot be determined, so is the rest of its field. A realm of Basic may lack its quotes.
     package static func parse(_ values: [String]) -> [AuthenticationChallenge] {
         var found: [AuthenticationChallenge] = []
         for value in values where found.count < most {
@@ -100,16 +100,30 @@ struct ChallengeReader {
                 return Item(challenge: isValid ? challenge : nil)
             }
             scanner.skipBlanks()
-            guard let value = scanner.tokenOrQuoted() else { return giveUp() }
+            let begin = position
+            var text = scanner.tokenOrQuoted()
+            scanner.skipBlanks()
+            if text == nil || !atEndOfElement, challenge.isOf("Basic"), name.lowercasedASCII == "realm" {
+                position = begin
+                text = unquotedRealm()
+            }
+            guard let value = text, atEndOfElement else { return giveUp() }
             let parameter = AuthenticationChallenge.Parameter(name: name.lowercasedASCII, value: value)
             if challenge[parameter.name] != nil || challenge.parameters.count == AuthenticationChallenge.most {
                 isValid = false
             } else {
                 challenge.parameters.append(parameter)
             }
-            scanner.skipBlanks()
-            guard position == bytes.count || bytes[position] == UInt8(ascii: ",") else { return giveUp() }
         }
+    }
+
+    /// Reads a realm of several words without quotes, up to the comma, or one without its closing quote. Routers and
+    /// cameras send both, and every browser answers them. The realm of Basic chooses a credential and is part of no
+    /// answer (RFC 7617 §2); Digest computes its answer from its parameters, and is read strictly.
+    private mutating func unquotedRealm() -> String? {
+        let text = scanner.take("\"") ? scanner.openQuoted() : scanner.text(to: ",")
+        scanner.skipBlanks()
+        return text
     }
 
     private mutating func giveUp() -> Item {

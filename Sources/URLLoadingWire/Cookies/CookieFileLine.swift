@@ -44,7 +44,7 @@ package struct CookieFileLine: Sendable, Hashable {
         if isHTTPOnly { line = line.dropFirst(Self.httpOnlyMark.count) }
         guard !line.isEmpty, line.first != "#" else { return nil }
         let fields = line.split(separator: "\t", omittingEmptySubsequences: false)
-        guard fields.count == 7 || fields.count == 6, let expires = Int64(fields[4]), fields[2].first == "/",
+        guard fields.count == 7 || fields.count == 6, let expires = Self.seconds(fields[4]), fields[2].first == "/",
             let includesSubdomains = Self.flag(fields[1]), let isSecure = Self.flag(fields[3])
         else { return nil }
         domain = String(fields[0].first == "." ? fields[0].dropFirst() : fields[0])
@@ -56,6 +56,13 @@ package struct CookieFileLine: Sendable, Hashable {
         name = String(fields[5])
         value = fields.count == 7 ? String(fields[6]) : ""
         guard !domain.isEmpty, isWritable, !(name.isEmpty && value.isEmpty) else { return nil }
+    }
+
+    /// Returns whole seconds. Browsers' tools export fractions as well, which curl ignores.
+    private static func seconds(_ text: Substring) -> Int64? {
+        let parts = text.split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false)
+        guard parts.count == 1 || parts[1].utf8.allSatisfy(\.isDigit) else { return nil }
+        return Int64(parts[0])
     }
 
     private static func flag(_ text: Substring) -> Bool? {

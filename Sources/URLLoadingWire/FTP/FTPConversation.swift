@@ -16,7 +16,7 @@
 ///     case .send(let bytes): try await write(bytes); conversation.sent()
 ///     case .secure: try await handshake(); conversation.secured()
 ///     case .login: try conversation.login(user: …, password: …)
-///     case .connect(let port): try await openData(port); conversation.connected()
+///     case .connect(let port): try await openData(port); conversation.connected()   // or connectFailed()
 ///     case .transfer: try await moveBytes(); conversation.transferred()
 ///     case .idle: return
 ///     }
@@ -165,6 +165,15 @@ package struct FTPConversation: Sendable, CustomStringConvertible {
         if job.offset > 0 { try send(.restart, "REST", Array("\(job.offset)".utf8)) } else { try sendCommand() }
     }
 
+    /// Reports that the data connection to the port of ``Step/connect(_:)`` cannot be made. Returns whether the server
+    /// is asked for another port: with PASV, once, if that one was offered by EPSV.
+    package mutating func connectFailed() throws(WireViolation) -> Bool {
+        guard extendedPassive, case .connect = step else { return false }
+        extendedPassive = false
+        try send(.passive, "PASV")
+        return true
+    }
+
     /// Reports that the data was transferred and the data connection has ended; the server's final reply is still to
     /// come.
     package mutating func transferred() {
@@ -256,6 +265,8 @@ package struct FTPConversation: Sendable, CustomStringConvertible {
             step = .transfer
         // The server may report an empty listing as complete before the data connection is made.
         case .completed where job?.operation == .list: done()
+        // Old servers answer so to LIST for a folder without files.
+        case .transientFailure where job?.operation == .list && !listsFacts && reply.code == 450: done()
         default:
             let operation = job?.operation
             // The refusal ends the command; the connection can be used for another.

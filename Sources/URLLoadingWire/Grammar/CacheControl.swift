@@ -210,16 +210,24 @@ package enum VaryField: Sendable, Hashable {
     /// The names in lower case, each once, in order.
     case names([String])
 
-    /// Reads all Vary fields of a message; `nil` if there is none, or if they list no names.
+    /// The largest number of names. A response that depends on more request fields is as good as one that depends on
+    /// everything, and is compared field by field with each later request.
+    private static let mostNames = 256
+
+    /// Reads all Vary fields of a message; `nil` if there is none, or if they list no names. More than 256 names count
+    /// as `*`.
     package init?(_ headers: Headers) {
         guard headers.contains(.vary) else { return nil }
         var names: [String] = []
+        var known: Set<String> = []
         var isEverything = false
         for index in headers.entries.indices where headers.has(.vary, at: index) {
             headers.withField(at: index) { _, value in
                 forEachListElement(of: value) { range in
+                    guard !isEverything else { return }
                     let name = String(decoding: value[range], as: UTF8.self).lowercased()
-                    if name == "*" { isEverything = true } else if !names.contains(name) { names.append(name) }
+                    if known.insert(name).inserted { names.append(name) }
+                    isEverything = name == "*" || names.count > Self.mostNames
                 }
             }
         }

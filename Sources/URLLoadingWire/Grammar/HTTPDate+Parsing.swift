@@ -9,7 +9,8 @@ extension HTTPDate {
     ///     obsolete RFC 850 format. Without it, two digits mean 1970 to 2069.
     ///
     /// Names are case-insensitive (RFC 9111 §4.2). The day of the month and the time are checked. The weekday only
-    /// needs to be the name of one, because a wrong weekday rarely means a wrong date.
+    /// needs to be the name of one, because a wrong weekday rarely means a wrong date. In the preferred format the day
+    /// of the month may have one digit, and the zone may be `UTC` or `+0000`: servers write so, and browsers read it.
     public init?(_ text: String, now: HTTPDate? = nil) {
         var scanner = DateScanner(text)
         guard let fields = scanner.imfFixdate() ?? scanner.rfc850(now: now) ?? scanner.asctime(),
@@ -40,12 +41,12 @@ private struct DateScanner {
         rest = all
     }
 
-    /// `Sun, 06 Nov 1994 08:49:37 GMT`
+    /// `Sun, 06 Nov 1994 08:49:37 GMT`, also with `6 Nov` and with another name of the same zone.
     mutating func imfFixdate() -> DateFields? {
         rest = all
-        guard word(of: Calendar.weekdays) != nil, take(", "), let day = number(2), take(" "),
+        guard word(of: Calendar.weekdays) != nil, take(", "), let day = number(2) ?? number(1), take(" "),
             let month = word(of: Calendar.months), take(" "), let year = number(4), take(" "),
-            let time = time(), take(" GMT"), rest.isEmpty
+            let time = time(), take(" GMT") || take(" UTC") || take(" +0000"), rest.isEmpty
         else { return nil }
         return DateFields(year: year, month: Int64(month) + 1, day: day, time: time)
     }

@@ -10,15 +10,22 @@ extension [UInt8] {
         guard contains(UInt8(ascii: "@")) || contains(UInt8(ascii: ":")) else { return self }
         var result: [UInt8] = []
         var rest = self[...]
+        // The end of the URL in which `rest` begins, and its last "@". They are searched for once in each URL, because
+        // a server chooses how many "//" it has.
+        var urlEnd = -1
+        var lastAt = -1
         while let slashes = rest.indices.dropLast().first(where: { rest[$0] == 0x2F && rest[$0 + 1] == 0x2F }) {
             result += rest[...(slashes + 1)]
             rest = rest[(slashes + 2)...]
-            let url = rest.prefix { !Self.endsURL($0) }
-            let authority = url.prefix { !Self.endsAuthority($0) }
+            if urlEnd < rest.startIndex {
+                urlEnd = rest.firstIndex(where: Self.endsURL) ?? rest.endIndex
+                lastAt = rest[..<urlEnd].lastIndex(of: UInt8(ascii: "@")) ?? -1
+            }
+            let authority = rest[..<urlEnd].prefix { !Self.endsAuthority($0) }
             if let at = authority.lastIndex(of: UInt8(ascii: "@")) {
                 rest = rest[(at + 1)...]
             } else if authority.isCutPassword {
-                rest = rest[(url.lastIndex(of: UInt8(ascii: "@")).map { $0 + 1 } ?? authority.endIndex)...]
+                rest = rest[Swift.max(lastAt + 1, authority.endIndex)...]
             }
         }
         return result + rest

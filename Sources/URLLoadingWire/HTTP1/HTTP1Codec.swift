@@ -56,7 +56,7 @@ package struct HTTP1Codec: Sendable, CustomStringConvertible {
         self.sendsOldVersion = sendsOldVersion && role == .client
         self.limits = limits.clamped
         receiving = role == .client ? .idle : .head
-        exchange.extensionAllowance = limits.chunkExtensionSize
+        exchange.extensionAllowance = self.limits.chunkExtensionSize
     }
 
     /// Whether this connection may carry another exchange.

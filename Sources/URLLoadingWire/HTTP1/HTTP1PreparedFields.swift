@@ -6,7 +6,8 @@
 /// let fields = HTTP1PreparedFields(["Accept": "*/*", "User-Agent": "example"])
 /// ```
 ///
-/// Fields that route, frame or upgrade a request are excluded, because they depend on the request.
+/// Fields that route, frame or upgrade a request are excluded, because they depend on the request; and TE, because it
+/// has to be named in Connection.
 package final class HTTP1PreparedFields: Sendable {
     package let headers: Headers
     let bytes: [UInt8]
@@ -14,7 +15,7 @@ package final class HTTP1PreparedFields: Sendable {
 
     /// Prepares fields; `nil` for fields that must be checked together with their request, or must not be sent.
     package init?(_ headers: Headers) {
-        for name in [FieldName.host, .contentLength, .transferEncoding, .upgrade] where headers.contains(name) {
+        for name in [FieldName.host, .contentLength, .transferEncoding, .upgrade, .te] where headers.contains(name) {
             return nil
         }
         do throws(WireViolation) {

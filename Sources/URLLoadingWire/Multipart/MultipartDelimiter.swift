@@ -3,7 +3,8 @@
 /// Recognises the delimiter lines between parts (RFC 2046 §5.1.1).
 ///
 /// Stricter than the RFC, which accepts any line that begins with the boundary: only padding may follow it here, so
-/// that `--ab` is not a delimiter for the boundary `a`, which matters for nested multiparts.
+/// that `--ab` is not a delimiter for the boundary `a`, which matters for nested multiparts. Anything may follow the
+/// `--` of the closing delimiter, as in the RFC: most senders end with it, so the byte that would tell may never come.
 struct MultipartDelimiter: Sendable {
     enum Match: Equatable {
         case no

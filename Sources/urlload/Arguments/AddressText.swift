@@ -66,5 +66,9 @@ enum AddressText {
     }
 
     /// A URL, or any other argument, for a message: without userinfo and secret parameters.
-    static func inMessage(_ text: String) -> String { Secrets.hidden(inURL: text) }
+    static func inMessage(_ text: String) -> String {
+        guard !hasScheme(text), text.contains("@") else { return Secrets.hidden(inURL: text) }
+        // In a URI, `user:password@host` has the scheme `user`; `url(_:)` reads an authority.
+        return String(Secrets.hidden(inURL: "//" + text).dropFirst(2))
+    }
 }

@@ -12,6 +12,8 @@ struct Transcript: Sendable {
         var pending: [UInt8] = []
         /// The first line of the current head.
         var startLine: [UInt8] = []
+        /// Whether the last field has a secret value, which may be continued on further lines.
+        var isInSecret = false
     }
 
     fileprivate struct Conversation: Sendable {
@@ -123,7 +125,16 @@ extension Transcript.Rules {
             direction.isInHead = Self.isInterim(direction.startLine)
             direction.startLine = []
         }
-        return TranscriptText.lines(showsSecrets ? line : Transcript.hidingSecret(line))
+        return TranscriptText.lines(showsSecrets ? line : hidingSecret(line, &direction))
+    }
+
+    /// Hides the value of a secret field, also where it is continued on lines that begin with a blank (RFC 9112 §5.2).
+    private func hidingSecret(_ line: [UInt8], _ direction: inout Transcript.Direction) -> [UInt8] {
+        guard Transcript.beginsWithBlank(line[...]) else {
+            direction.isInSecret = Transcript.isSecret(line)
+            return Transcript.hidingSecret(line)
+        }
+        return direction.isInSecret ? Array(" [hidden]\r\n".utf8) : Transcript.hidingSecret(line)
     }
 
     private static func beginsRequest(_ bytes: [UInt8]) -> Bool {
@@ -138,21 +149,31 @@ extension Transcript.Rules {
 
     /// The lines of a head that never ended.
     func leftOver(_ conversation: Transcript.Conversation) -> [String] {
-        [("> ", conversation.sent), ("< ", conversation.received)].flatMap { mark, direction in
-            TranscriptText.lines(showsSecrets ? direction.pending : Transcript.hidingSecret(direction.pending)).map {
-                mark + $0
-            }
+        [("> ", conversation.sent), ("< ", conversation.received)].flatMap { mark, direction -> [String] in
+            var direction = direction
+            let line = direction.pending
+            return TranscriptText.lines(showsSecrets ? line : hidingSecret(line, &direction)).map { mark + $0 }
         }
     }
 }
 
 extension Transcript {
+    fileprivate static func beginsWithBlank(_ bytes: ArraySlice<UInt8>) -> Bool {
+        bytes.first == UInt8(ascii: " ") || bytes.first == UInt8(ascii: "\t")
+    }
+
+    /// Whether a line is that of a field with a secret value. Blanks before the colon are ignored, because a tolerant
+    /// client reads such a field.
+    fileprivate static func isSecret(_ line: [UInt8]) -> Bool {
+        guard var end = line.firstIndex(of: UInt8(ascii: ":")) else { return false }
+        while end > 0, beginsWithBlank(line[(end - 1)...]) { end -= 1 }
+        let name = FieldName(String(decoding: line[..<end], as: UTF8.self))
+        return name.isValid && name.isSecret
+    }
+
     /// Replaces the value of a secret field; the line of another field is returned unchanged.
     static func hidingSecret(_ line: [UInt8]) -> [UInt8] {
-        guard let colon = line.firstIndex(of: UInt8(ascii: ":")),
-            FieldName(String(decoding: line[..<colon], as: UTF8.self)).isValid,
-            FieldName(String(decoding: line[..<colon], as: UTF8.self)).isSecret
-        else { return line.withoutSecrets }
+        guard isSecret(line), let colon = line.firstIndex(of: UInt8(ascii: ":")) else { return line.withoutSecrets }
         // The authentication scheme is shown; it is not secret and names what is hidden.
         let value = String(decoding: line[(colon + 1)...], as: UTF8.self).split(whereSeparator: \.isWhitespace)
         let scheme = value.count > 1 && value[0].allSatisfy { $0.isLetter } ? " \(value[0])" : ""

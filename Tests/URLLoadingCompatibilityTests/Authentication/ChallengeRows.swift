@@ -365,10 +365,13 @@ struct ChallengeRows {
         }
     }
 
-    @Test("a realm in single quotes is a token, and one with a blank no challenge: the 401 is the response")
+    @Test("a Basic realm in single quotes or without any is a challenge; a Digest one is none: the 401 is the response")
     func singleQuotes() async throws {
         try await withHTTPTestServer { origin in
-            for (offer, isAsked) in [("Basic realm='staff'", true), ("Basic realm='the staff'", false)] {
+            for (offer, isAsked) in [
+                ("Basic realm='staff'", true), ("Basic realm='the staff'", true), ("Basic realm=My Router", true),
+                ("Digest realm='the staff', nonce=x", false),
+            ] {
                 guarded(origin, offers: [offer])
                 let recorder = Recorder()
                 recorder.onChallenge = { _, answer in

@@ -47,6 +47,21 @@ import URLLoadingWire
         }
     }
 
+    @Test func `a Basic challenge whose realm lacks its quotes is answered`() async throws {
+        let right = "Basic " + Data("ada:s3cret".utf8).base64EncodedString()
+        try await withHTTPTestServer { origin in
+            origin.route("/") { request in
+                guard request.headers[.authorization] != right else { return .ok("in") }
+                return .status(.unauthorized, headers: [.wwwAuthenticate: "Basic realm=My Router"])
+            }
+            let log = ChallengeLog()
+            let session = Session(.ephemeral, decisions: .challenged(log) { _ in .use(Self.right) })
+            try await session.expect(origin.url(), "in")
+            #expect(log.withLock { $0.first?.protectionSpace.realm } == "My Router")
+            await expectEmpty(session)
+        }
+    }
+
     @Test func `without a decision, or with default handling, the 401 is the response (checklist 83, 84, 75)`()
         async throws
     {

@@ -73,6 +73,20 @@ struct FTPConnectingRows {
         }
     }
 
+    @Test("PASV is tried where the port of the reply to EPSV cannot be reached, and used from then on")
+    func closedPort() async throws {
+        try await withFTPTestServer { server in
+            server.put("a", Data("hello".utf8))
+            // No program listens on this port.
+            server.inject(.reply(to: "EPSV", "229 (|||1|)\r\n"))
+            let session = Session(.patient)
+            for _ in 0..<2 { try await session.expect(server.url("/a"), "hello") }
+            let commands = server.commands.filter { ["EPSV", "PASV"].contains($0) }
+            #expect(commands == ["EPSV", "PASV", "PASV"] && server.counts.accepted == 1)
+            await expectEmpty(session)
+        }
+    }
+
     // MARK: The time of the whole
 
     @Test(

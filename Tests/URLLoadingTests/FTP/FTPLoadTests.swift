@@ -95,6 +95,22 @@ import URLLoadingWire
         }
     }
 
+    @Test("a folder whose LIST is answered 450 has no files")
+    func emptyListing() async throws {
+        var old = FTPTestServer.Configuration()
+        old.features = nil
+        try await withFTPTestServer(old) { server in
+            server.put("a", Data("1".utf8))
+            server.inject(.reply(to: "LIST", "450 No files found\r\n"))
+            try await withSession(.ephemeral) { session in
+                let (data, response) = try await session.data(from: server.url("/empty/"))
+                #expect(data.isEmpty && response.ftpListing == .text)
+                try await session.expect(server.url("/a"), "1")
+                #expect(server.counts.accepted == 1)
+            }
+        }
+    }
+
     @Test(
         "HEAD has size and date; text loses its CRs; over IPv4 and IPv6",
         arguments: [HTTPTestServer.Configuration.Address.ipv4, .ipv6])

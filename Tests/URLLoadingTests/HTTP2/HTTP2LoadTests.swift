@@ -51,6 +51,20 @@ struct HTTP2LoadTests {
         }
     }
 
+    @Test("a head that the limit of its size allows has as many frames as it needs") func largeHead() async throws {
+        try await withHTTP2(.init(), { $0.limits.headSize = 1 << 20 }) { server, session in
+            server.script { peer in
+                let request = try await peer.acceptRequest()
+                var fields = Headers()
+                for number in 0..<10 { fields.append(FieldName("x-\(number)"), String(repeating: "x", count: 60_000)) }
+                try await peer.headers(request.stream, HTTP2Fields(.ok, fields), endStream: true, splitInto: 40)
+                await peer.untilClosed()
+            }
+            let (_, response) = try await session.data(from: server.url("/"))
+            #expect(response.http?.headers["x-9"]?.utf8.count == 60_000)
+        }
+    }
+
     @Test("a streamed body is followed by trailers") func streamedBodyWithTrailers() async throws {
         try await withHTTP2 { server, session in
             server.route("/echo") { request in .ok("\(request.bodyCount) \(request.trailers["sum"] ?? "-")") }

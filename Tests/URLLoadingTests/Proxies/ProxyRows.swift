@@ -70,6 +70,51 @@ import URLLoadingWire
         }
     }
 
+    @Test func `the test proxy stores no response and no cookie, and adds no Accept`() async throws {
+        try await withHTTPTestServer { origin in
+            origin.route("/") { _ in .ok("here", headers: [.cacheControl: "max-age=60", .setCookie: "id=1"]) }
+            try await withTestProxy { proxy in
+                var configuration = Self.client(.fixed([try proxy.address()])).0
+                configuration.caching.usesMemoryStore = false
+                configuration.cookies.storage = .none
+                configuration.accept = nil
+                let session = Session(configuration)
+                for _ in 0..<2 { try await session.expect(try url("http://origin.test:\(origin.port)/"), "here") }
+                #expect(origin.requests.count == 2)
+                #expect(origin.requests.allSatisfy { $0.headers[.cookie] == nil && $0.headers[.accept] == nil })
+                await expectEmpty(session)
+            }
+        }
+    }
+
+    @Test func `the test proxy forwards any number of requests at once`() async throws {
+        try await withHTTPTestServer { origin in
+            let together = Latch()
+            let arrived = Lock(0)
+            let count = 12
+            origin.route("/") { _ in
+                let isLast = arrived.withLock { number in
+                    number += 1
+                    return number == count
+                }
+                if isLast { together.open() }
+                await together.wait()
+                return .ok("here")
+            }
+            try await withTestProxy { proxy in
+                var configuration = Self.client(.fixed([try proxy.address()])).0
+                configuration.connections.maximumPerHost = count
+                let session = Session(configuration)
+                let target = try url("http://origin.test:\(origin.port)/")
+                try await withThrowingTaskGroup(of: Void.self) { group in
+                    for _ in 0..<count { group.addTask { try await session.expect(target, "here") } }
+                    try await group.waitForAll()
+                }
+                await expectEmpty(session)
+            }
+        }
+    }
+
     @Test func `a proxy may listen on a Unix socket`() async throws {
         let path = AddressRows.socketPath()
         defer { try? FileManager.default.removeItem(atPath: path) }

@@ -97,6 +97,19 @@ struct RequestRows {
         }
     }
 
+    @Test("TE among the configuration's fields is named as a connection option (RFC 9110 10.1.4)")
+    func configuredTE() async throws {
+        try await withHTTPTestServer { origin in
+            origin.route("/*") { .ok("\($0.headers[.te] ?? "-") \($0.headers[.connection] ?? "-")") }
+            var configuration = Configuration.ephemeral
+            configuration.headers[.te] = "trailers"
+            try await withSession(configuration) { session in
+                try await session.expect(Request(url: origin.url()), "trailers TE")
+                try await session.expect(Request(url: origin.url(), headers: ["X-A": "b"]), "trailers TE")
+            }
+        }
+    }
+
     @Test("a request's timeout takes precedence over the session's (checklist 30)")
     func timeouts() async throws {
         try await withHTTPTestServer { origin in

@@ -108,6 +108,7 @@ struct LifetimeRows {
     @Test("no limit is too large to be accepted", arguments: [Duration.seconds(Int64.max), .seconds(10_000_000_000)])
     func largeLimits(_ limit: Duration) async throws {
         try await withHTTPTestServer(answering: "x") { origin in
+            origin.route("/chunks") { _ in .ok(.chunks(["x", "y"])) }
             var configuration = Configuration.ephemeral
             configuration.timeouts.idle = limit
             configuration.timeouts.resource = limit
@@ -120,9 +121,12 @@ struct LifetimeRows {
             configuration.limits.trailerSize = .max
             configuration.limits.informationalCount = .max
             configuration.limits.collectedBodySize = .max
-            try await withSession(configuration) { session in
-                let (data, _) = try await session.data(from: origin.url())
-                #expect(data.count == 1)
+            for (path, count) in [("/", 1), ("/chunks", 2)] {
+                // A session each, because the first exchange of a connection is set up apart from the others.
+                try await withSession(configuration) { session in
+                    let (data, _) = try await session.data(from: origin.url(path))
+                    #expect(data.count == count)
+                }
             }
         }
     }

@@ -166,7 +166,7 @@ struct ArchiveTests {
                     .found,
                     headers: [
                         .location: "http://user:hidden@127.0.0.1:\(port)/next",
-                        .setCookie: "id=hidden; Path=/; HttpOnly; Expires=Wed, 09 Jun 2032 10:18:14 GMT",
+                        .setCookie: "id=hidden; Path=/; HttpOnly; Expires=Wed, 09-Jun-2032 10:18:14 GMT",
                         "Proxy-Authenticate": "Basic realm=hidden",
                     ])
             }

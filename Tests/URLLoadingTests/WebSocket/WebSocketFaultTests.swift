@@ -32,6 +32,34 @@ struct WebSocketFaultTests {
         }
     }
 
+    @Test("a ping that was sent before the server's close frame was read does not break the server's connection")
+    func pingBesideClose() async throws {
+        try await withHTTPTestServer { origin in
+            let heard = Lock<WebSocketClose?>(nil)
+            origin.webSocket("/") { socket in
+                try await socket.close(WebSocketClose(.normal))
+                let close = try await socket.untilClose()
+                heard.withLock { $0 = close }
+            }
+            let peer = StreamPeer(
+                try await SocketTransport.connect(to: .ipv4((127, 0, 0, 1), port: origin.port), StopToken()))
+            try await peer.send(
+                "GET / HTTP/1.1\r\nHost: a.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+                    + "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")
+            // Up to the close frame: the head has no such byte.
+            var answer: [UInt8] = []
+            while !answer.contains(0x88), case let more = try await peer.receive(atOnce: true), !more.isEmpty {
+                answer += more
+            }
+            // A ping, and a close frame with 1000.
+            try await peer.send([0x89, 0x80, 0, 0, 0, 0, 0x88, 0x82, 0, 0, 0, 0, 0x03, 0xE8])
+            peer.finish()
+            try await origin.wait { $0.open == 0 }
+            #expect(heard.withLock { $0?.code } == .normal)
+            peer.close()
+        }
+    }
+
     @Test("a wrong handshake response opens no WebSocket", arguments: WebSocketHandshakeFault.allCases)
     func aWrongAnswerOpensNothing(_ fault: WebSocketHandshakeFault) async throws {
         try await withHTTPTestServer { origin in

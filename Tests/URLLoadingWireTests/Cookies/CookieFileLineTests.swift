@@ -18,6 +18,17 @@ struct CookieFileLineTests {
                 && CookieFileLine("example.org\tFALSE\t/\tFALSE\t0\ta")?.value == "")
     }
 
+    @Test("The fraction of a second in an expiry is ignored")
+    func fraction() {
+        let read: [(String, Int64)] = [("4102444800.5", 4_102_444_800), ("7.", 7), ("0.9", 0), ("-1.5", 1)]
+        for (text, seconds) in read {
+            #expect(CookieFileLine("example.org\tTRUE\t/\tTRUE\t\(text)\ta\tb")?.expires == seconds, "\(text)")
+        }
+        for text in ["1.x", ".5", "1e9", "1.5.5", "1,5", ""] {
+            #expect(CookieFileLine("example.org\tTRUE\t/\tTRUE\t\(text)\ta\tb") == nil, "\(text)")
+        }
+    }
+
     @Test(
         "Lines that are not cookies are skipped",
         arguments: [

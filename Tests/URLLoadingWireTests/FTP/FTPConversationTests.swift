@@ -12,6 +12,8 @@ import Testing
         var conversation: FTPConversation
         var sent: [String] = []
         var acts: [String] = []
+        /// A port to which no data connection can be made.
+        var closedPort: UInt16?
 
         /// - Returns: the reason if the conversation ended before the replies did.
         mutating func run(_ replies: [(Int, String)], user: String = "ada", account: String? = nil) -> FTPConversation
@@ -35,6 +37,11 @@ import Testing
                         try conversation.secured()
                     case .login: try conversation.login(user: user, password: "secret", account: account)
                     case .connect(let port):
+                        if port == closedPort {
+                            acts.append("fail \(port)")
+                            if try conversation.connectFailed() { continue }
+                            return nil
+                        }
                         acts.append("connect \(port)")
                         try conversation.connected()
                     case .transfer:
@@ -138,6 +145,30 @@ import Testing
         play.sent = []
         _ = play.run([(213, "5")])
         #expect(play.sent == ["SIZE a", "PASV"])
+    }
+
+    @Test("PASV is tried once where the port that EPSV offers cannot be reached, and used from then on")
+    func closedPort() throws {
+        var play = try start(Job(.retrieve, FTPPath("/a")))
+        play.closedPort = 2000
+        let begin = [(220, "hello"), (230, "in"), (500, "FEAT?"), (200, "binary"), (213, "5"), (229, "(|||2000|)")]
+        #expect(play.run(begin + [(227, "(10,9,8,7,4,1)"), (150, "here"), (226, "done")]) == nil)
+        #expect(play.acts == ["fail 2000", "connect 1025", "transfer"] && play.conversation.isReusable)
+        try play.conversation.begin(Job(.retrieve, FTPPath("/a")))
+        (play.sent, play.acts, play.closedPort) = ([], [], 1025)
+        #expect(play.run([(213, "5"), (227, "(10,9,8,7,4,1)")]) == nil)
+        #expect(play.sent == ["SIZE a", "PASV"] && play.acts == ["fail 1025"])
+    }
+
+    @Test("450 to LIST is an empty listing, and to another command a refusal")
+    func emptyListing() throws {
+        let login = [(220, "x"), (230, "in")]
+        var play = try start(Job(.list, FTPPath("/pub/")))
+        #expect(play.run(login + [(500, "FEAT?"), (200, "i"), (229, "(|||9|)"), (450, "no files")]) == nil)
+        #expect(play.acts == ["connect 9"] && play.conversation.isReusable)
+        var facts = try start(Job(.list, FTPPath("/pub/")))
+        let refusal = facts.run(login + [features, (200, "utf8"), (200, "i"), (229, "(|||9|)"), (450, "no files")])
+        #expect(facts.sent.last == "MLSD pub" && refusal?.reason == .unavailable)
     }
 
     @Test("Logins with an account and without a password work")

@@ -81,6 +81,11 @@ import Testing
         headers.append(.vary, "*")
         #expect(VaryField(headers) == .everything)
         #expect(VaryField([.vary: " , "]) == nil && VaryField(Headers()) == nil)
+        let many = (0..<200_000).map { "n\($0)" }
+        #expect(VaryField([.vary: many.joined(separator: ",")]) == .everything)
+        #expect(VaryField([.vary: many[..<256].joined(separator: ",")]) == .names(Array(many[..<256])))
+        let same = Array(repeating: "Accept", count: 100_000).joined(separator: ",")
+        #expect(VaryField([.vary: same]) == .names(["accept"]))
         for bad in ["-1", "x", "", "1.0"] { #expect(([.age: bad] as Headers).age == nil) }
         #expect(([.age: "99999999999999999999"] as Headers).age == 1 << 31)
         var fields: Headers = ["A": "x ,y"]

@@ -164,6 +164,15 @@ import Testing
         for wire in fits { #expect(runAllSplits(codec, bytes(wire)).violation == nil) }
     }
 
+    @Test("Limits that are not between 0 and 2^30 count as the nearest such number", arguments: [-1, Int.min, Int.max])
+    func excessiveLimits(_ size: Int) throws {
+        var limits = HTTP1Limits()
+        limits.chunkExtensionSize = size
+        let wire = bytes("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n")
+        let transcript = runAllSplits(try client(limits: limits), wire)
+        #expect(transcript.violation == nil && transcript.body == bytes("x"))
+    }
+
     /// Byte-by-byte delivery of a large head must not scan every byte repeatedly.
     @Test("A large head in small pieces is scanned once") func aLargeHeadInSmallPieces() throws {
         var limits = HTTP1Limits()

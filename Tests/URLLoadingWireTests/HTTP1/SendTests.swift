@@ -48,6 +48,8 @@ import Testing
         #expect(
             try sent(.get, "/", [.te: "trailers", .connection: "close"])
                 == start + "Connection: close\r\nConnection: TE\r\n\r\n")
+        // Fields that are written once for many requests cannot be completed by Connection.
+        #expect(HTTP1PreparedFields([.te: "trailers"]) == nil && HTTP1PreparedFields([.accept: "*/*"]) != nil)
     }
 
     /// The caller's framing fields must agree with the body (security 44).

@@ -152,14 +152,29 @@ final class FTPTransfer {
     private func connect(_ port: UInt16) async throws(LoadError) {
         let conversation = connection.conversation
         part = try plan.part(size: conversation.size, modification: conversation.modification)
-        let opened = try await load.handle.connecting(dataConnectTime) { () throws(LoadError) in
-            try await connector.data(beside: connection.transport, port)
+        let opened: any Transport
+        do throws(LoadError) {
+            opened = try await load.handle.connecting(dataConnectTime) { () throws(LoadError) in
+                try await connector.data(beside: connection.transport, port)
+            }
+        } catch {
+            guard try asksForPort(after: error) else { throw error }
+            return
         }
         data = FTPData(socket: opened, transport: opened)
         load.handle.attach(opened.slot)
         do { try connection.conversation.connected(beginningAt: part.offset) } catch {
             throw LoadError(ftp: error, .waiting)
         }
+    }
+
+    /// Asks for another port with PASV, if that of EPSV cannot be reached: a firewall in front of the server may open
+    /// only the ports that it reads in the replies to PASV. As in curl, over IPv4, because PASV has no other addresses.
+    private func asksForPort(after error: LoadError) throws(LoadError) -> Bool {
+        guard [.connectionRefused, .unreachable, .cannotConnect].contains(error.reason),
+            connection.route.proxyChain.isDirect, connection.transport.remoteAddress?.family == .ipv4
+        else { return false }
+        do { return try connection.conversation.connectFailed() } catch { throw LoadError(ftp: error, .waiting) }
     }
 
     private func protect() async throws(LoadError) {

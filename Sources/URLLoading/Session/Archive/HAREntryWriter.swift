@@ -93,8 +93,8 @@ struct HAREntryWriter {
                 case "path": cookie.path = attribute.value
                 case "domain": cookie.domain = attribute.value
                 case "expires":
-                    cookie.expires = HTTPDate(attribute.value).map {
-                        HAR.text(Date(timeIntervalSince1970: Double($0.secondsSince1970)))
+                    cookie.expires = CookieDate.parse(attribute.value.utf8).map {
+                        HAR.text(Date(timeIntervalSince1970: Double($0)))
                     }
                 case "httponly": cookie.httpOnly = true
                 case "secure": cookie.secure = true

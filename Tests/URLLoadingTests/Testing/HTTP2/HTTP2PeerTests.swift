@@ -62,6 +62,68 @@ struct HTTP2PeerTests {
         }
     }
 
+    @Test("one task sends a body while another receives frames and answers them")
+    func twoTasks() async throws {
+        try await withHTTP2TestServer { server in
+            let body = bytes(1 << 20)
+            server.script { peer in
+                let request = try await peer.acceptRequest()
+                async let sent: Void = peer.respond(to: request.stream, body: body)
+                _ = try await peer.expect(.goAway, timeout: .seconds(180))
+                try await sent
+            }
+            let client = try await RawHTTP2Client(server)
+            try await client.start()
+            try await client.get()
+            // Both tasks of the script wait for input whenever the windows are used up.
+            var received: [UInt8] = []
+            while received.count < body.count, let frame = await client.receive() {
+                guard frame.kind == .data else { continue }
+                received += frame.content ?? []
+                let count = frame.payload.count
+                try await client.send(.ping(), .windowUpdate(count), .windowUpdate(stream: 1, count))
+            }
+            #expect(received == body)
+            try await client.send(.goAway(last: 0))
+            try await server.wait { $0.scriptsEnded == 1 }
+            #expect(server.failures.isEmpty)
+        }
+    }
+
+    @Test("frames of two tasks do not mix, although the socket takes a frame in parts")
+    func twoSenders() async throws {
+        try await withHTTP2TestServer { server in
+            let size = 16 << 20
+            let pings = 100
+            server.script { peer in
+                let request = try await peer.acceptRequest()
+                async let sent: Void = peer.respond(to: request.stream, body: [UInt8](repeating: 1, count: size))
+                _ = try await peer.expect(.goAway, timeout: .seconds(180))
+                try await sent
+            }
+            let client = try await RawHTTP2Client(server)
+            try await client.start(.initialWindowSize(1 << 25))
+            try await client.send(.windowUpdate(1 << 25))
+            try await client.get()
+            // More than the buffers of both sockets hold: the body is under way, and waits, when the PINGs arrive.
+            for _ in 0..<pings { try await client.send(.ping()) }
+            var (received, answered, others) = (0, 0, 0)
+            while received < size || answered < pings, let frame = await client.receive() {
+                switch frame.kind {
+                case .data where frame.payload == [UInt8](repeating: 1, count: frame.payload.count):
+                    received += frame.payload.count
+                case .ping where frame.isAck: answered += 1
+                case .settings, .headers: break
+                default: others += 1
+                }
+            }
+            #expect(received == size && answered == pings && others == 0)
+            try await client.send(.goAway(last: 0))
+            try await server.wait { $0.scriptsEnded == 1 }
+            #expect(server.failures.isEmpty)
+        }
+    }
+
     @Test("a request of several frames and its body")
     func body() async throws {
         try await withHTTP2TestServer { server in

@@ -185,6 +185,48 @@ struct HTTP2TestServerTests {
         }
     }
 
+    @Test("the GOAWAY of a violation is sent, also while the acknowledgement of SETTINGS is being written")
+    func goAwayIsSent() async throws {
+        try await withHTTP2TestServer { server in
+            for _ in 0..<500 {
+                let client = try await RawHTTP2Client(server)
+                let crime = HTTP2Frame.settings([]).bytes + HTTP2Frame.data(stream: 0, [1]).bytes
+                try await client.send(RawHTTP2Client.preface + crime)
+                let goAway = try await client.receive(.goAway)
+                #expect(goAway.errorCode == .protocolError)
+                client.close()
+            }
+        }
+    }
+
+    @Test("SETTINGS bind a client once it has acknowledged them (RFC 9113 6.5.3)")
+    func unknownSettings() async throws {
+        var configuration = HTTP2TestServer.Configuration()
+        configuration.settings = [.initialWindowSize(1_000), .maxConcurrentStreams(1)]
+        try await withHTTP2TestServer(configuration) { server in
+            server.route("/") { request in .ok("\(request.bodyCount)") }
+            let client = try await RawHTTP2Client(server)
+            let put = RawHTTP2Client.get(method: "PUT")
+            func data(_ count: Int, _ stream: Int, endStream: Bool = false) -> HTTP2Frame {
+                .data(stream: stream, [UInt8](repeating: 0, count: count), endStream: endStream)
+            }
+            // All of this may be sent before the server's SETTINGS have been read.
+            var early: [HTTP2Frame] = [.settings([]), .headers(stream: 1, put)]
+            for _ in 0..<6 { early.append(data(10_000, 1)) }
+            early.append(.headers(stream: 3, put, endStream: true))
+            try await client.send(RawHTTP2Client.preface + early.flatMap(\.bytes))
+            let refused = try await client.receive(.resetStream)
+            #expect(refused.stream == 3 && refused.errorCode == .refusedStream)
+            try await client.send(.settingsAck, data(1_000, 1, endStream: true))
+            let answer = try await client.answer()
+            #expect(answer.text == "61000" && server.failures.isEmpty, "\(server.failures)")
+            try await server.wait { $0.openStreams == 0 }
+            try await client.send(.headers(stream: 5, put), data(1_001, 5))
+            let reset = try await client.receive(.resetStream)
+            #expect(reset.stream == 5 && reset.errorCode == .flowControlError && server.failures.count == 1)
+        }
+    }
+
     @Test(
         "requests that are malformed reset their stream",
         arguments: [
