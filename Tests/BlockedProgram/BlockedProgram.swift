@@ -220,6 +220,10 @@ private func unreadBody() {
 
 /// The first load of a process without a free descriptor fails; later ones succeed when there are some.
 private func noDescriptors() {
+    // Dispatch ends the process if its queues of timers get no descriptors: they get theirs first.
+    let timer = DispatchSemaphore(value: 0)
+    DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(1)) { timer.signal() }
+    timer.wait()
     // RLIMIT_NOFILE, which glibc's module does not give as a number of this type.
     var limit = rlimit(rlim_cur: 64, rlim_max: 64)
     guard setrlimit(__rlimit_resource_t(7), &limit) == 0 else { exit(2) }
@@ -230,7 +234,12 @@ private func noDescriptors() {
     for descriptor in held.suffix(24) { close(descriptor) }
     // The polling thread tries again by itself.
     Thread.sleep(forTimeInterval: 0.5)
-    wait { if (try? await session.data(from: origin)) == nil { exit(4) } }
+    wait {
+        do { _ = try await session.data(from: origin) } catch {
+            FileHandle.standardError.write(Data("\(error)\n".utf8))
+            exit(4)
+        }
+    }
     if loadNow(origin) == nil { exit(5) }
 }
 

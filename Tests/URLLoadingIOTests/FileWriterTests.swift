@@ -13,6 +13,13 @@ import URLLoadingTestSupport
 struct FileWriterTests {
     private static let second: Int64 = 1_000_000_000
 
+    @Test("A folder of a file system that synchronises none is no failure")
+    func folders() {
+        #expect(csys_directory_sync("/proc") == 0)
+        #expect(csys_directory_sync("/tmp") == 0)
+        #expect(csys_directory_sync("/proc/nowhere") == -ENOENT)
+    }
+
     @Test("A file is synchronised after every 64 MiB, and after 5 seconds")
     func plan() {
         var plan = SyncPlan()

@@ -101,6 +101,41 @@ struct NameTests {
         #expect(try await stays.value == [Self.one])
     }
 
+    @Test("A lookup that all its callers have left is not joined by later ones")
+    func abandoned() async throws {
+        let gate = Gate()
+        defer { gate.open() }
+        let calls = Atomic<Int>(0)
+        let resolver = SystemResolver(threads: BlockingThreads(limit: 2)) { _ in
+            if calls.add(1, ordering: .relaxed).oldValue == 0 { gate.pass() }
+            return .success([Self.one])
+        }
+        let token = StopToken()
+        let leaves = Task { try await resolver.addresses(of: "a.example", token) }
+        try await gate.entered.wait { $0 >= 1 }
+        token.stop(.cancelled)
+        await #expect(throws: IOFailure.self) { try await leaves.value }
+        #expect(try await resolver.addresses(of: "a.example", StopToken()) == [Self.one])
+    }
+
+    @Test("A library that is missing is looked for once, one that is found is loaded once")
+    func foundLibrary() {
+        let loads = Atomic<Int>(0)
+        let missing = FoundLibrary<String> {
+            loads.add(1, ordering: .relaxed)
+            return nil
+        }
+        #expect(missing.library == nil && missing.library == nil)
+        if case .missing = missing.answer {} else { Issue.record("not missing") }
+        #expect(loads.load(ordering: .relaxed) == 1)
+        let found = FoundLibrary {
+            loads.add(1, ordering: .relaxed)
+            return "found"
+        }
+        #expect(found.library == "found" && found.library == "found")
+        #expect(loads.load(ordering: .relaxed) == 2)
+    }
+
     @Test("The system resolver resolves localhost and does not resolve .invalid")
     func system() throws {
         let addresses = try SystemResolver.getaddrinfo("localhost").get()

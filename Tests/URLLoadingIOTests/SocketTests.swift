@@ -30,6 +30,26 @@ struct SocketTests {
         far.close()
     }
 
+    @Test("The SIGPIPE of a file that is sent is taken back in a thread that has the signal blocked, too")
+    func brokenPipe() {
+        var pair: [Int32] = [0, 0]
+        #expect(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &pair) == 0)
+        close(pair[1])
+        let file = open("/proc/self/exe", O_RDONLY)
+        defer {
+            close(file)
+            close(pair[0])
+        }
+        var (signals, before, pending) = (sigset_t(), sigset_t(), sigset_t())
+        sigemptyset(&signals)
+        sigaddset(&signals, SIGPIPE)
+        pthread_sigmask(SIG_BLOCK, &signals, &before)
+        defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
+        #expect(csys_send_file(pair[0], file, 0, 100) == -Int(EPIPE))
+        sigpending(&pending)
+        #expect(sigismember(&pending, SIGPIPE) == 0)
+    }
+
     @Test("A connected socket knows the addresses of both ends")
     func addresses() async throws {
         let (near, far) = try await socketPair()

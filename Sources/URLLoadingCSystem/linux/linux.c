@@ -382,7 +382,9 @@ _Bool csys_file_is_near(int descriptor, int64_t offset, size_t count) {
 
 ssize_t csys_send_file(int descriptor, int file, int64_t offset, size_t count) {
     // sendfile has no MSG_NOSIGNAL, so SIGPIPE is blocked, and consumed if it was raised.
-    sigset_t pipe_signal, before;
+    sigset_t pipe_signal, before, pending;
+    // One that is pending already belongs to other code; only a thread that has it blocked can have one.
+    _Bool is_other = sigpending(&pending) == 0 && sigismember(&pending, SIGPIPE) == 1;
     sigemptyset(&pipe_signal);
     sigaddset(&pipe_signal, SIGPIPE);
     pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
@@ -390,8 +392,7 @@ ssize_t csys_send_file(int descriptor, int file, int64_t offset, size_t count) {
     ssize_t moved;
     do moved = sendfile(descriptor, file, &from, count); while (moved < 0 && errno == EINTR);
     ssize_t outcome = moved < 0 ? -errno : moved;
-    // A signal that was already pending belongs to other code, and cannot be told apart from a new one.
-    if (outcome == -EPIPE && !sigismember(&before, SIGPIPE)) {
+    if (outcome == -EPIPE && !is_other) {
         struct timespec none = {0, 0};
         sigtimedwait(&pipe_signal, NULL, &none);
     }
@@ -615,10 +616,12 @@ void csys_at_exit(void (*work)(void)) {
 
 int csys_directory_sync(const char *path) {
     int descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (descriptor < 0) return -errno;
+    // A folder that may be changed but not read has no other way.
+    if (descriptor < 0) return errno == EACCES ? 0 : -errno;
     int outcome = result(fsync(descriptor));
     close(descriptor);
-    return outcome;
+    // Some file systems do not synchronise folders.
+    return outcome == -EINVAL || outcome == -EBADF || outcome == -EOPNOTSUPP ? 0 : outcome;
 }
 int csys_directory_make(const char *path) { return result(mkdir(path, 0700)); }
 int csys_path_look(const char *path, csys_path_info *info) {

@@ -12,7 +12,8 @@ package final class LegacyDigest: Sendable {
 
     /// The shared instance, loaded at first use for the life of the process; `nil` where the legacy provider is not
     /// installed.
-    package static let shared = LegacyDigest()
+    package static var shared: LegacyDigest? { search.library }
+    private static let search = FoundLibrary { LegacyDigest() }
 
     package init?(provider: String = "legacy") {
         guard let context = OSSL_LIB_CTX_new() else { return nil }

@@ -21,7 +21,9 @@ package final class ProxyLibrary: Sendable {
     private let threads = BlockingThreads(limit: 1)
 
     /// `nil` where libproxy is not installed.
-    package static let shared: ProxyLibrary? = ProxyLibrary("libproxy.so.1")
+    package static var shared: ProxyLibrary? { search.library }
+    /// The search for the system's library.
+    package static let search = FoundLibrary { ProxyLibrary("libproxy.so.1") }
 
     /// Loads the library for the life of the process: its modules may have threads of their own.
     package init?(_ path: String) {

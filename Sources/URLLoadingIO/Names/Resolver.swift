@@ -55,11 +55,18 @@ package final class SystemResolver: Resolver {
             threads.run { [self] in
                 let answer = ask(name)
                 // Remove the lookup first: nothing is cached here, so a caller that arrives now starts a new one.
-                lookups.withLock { $0[name] = nil }
+                forget(lookup, name)
                 lookup.finish(answer)
             }
         }
+        // A call that began while the network was away may take half a minute, in which the network comes back: who
+        // comes after all its callers have left asks anew.
+        defer { if !lookup.isWanted { forget(lookup, name) } }
         return try await lookup.answer(token)
+    }
+
+    private func forget(_ lookup: Lookup, _ name: String) {
+        lookups.withLock { if $0[name] === lookup { $0[name] = nil } }
     }
 
     private final class Lookup: Sendable {
@@ -68,6 +75,9 @@ package final class SystemResolver: Resolver {
             var waiting: [PollSlot] = []
         }
         private let state = Lock(State())
+
+        /// Whether a caller waits for the answer.
+        var isWanted: Bool { state.withLock { !$0.waiting.isEmpty } }
 
         func finish(_ answer: Result<[SocketAddress], IOFailure>) {
             let waiting = state.withLock { state in

@@ -47,7 +47,8 @@ package final class TicketLibrary: Sendable {
     private let threads = BlockingThreads(limit: 2)
 
     /// `nil` where the library is not installed.
-    package static let shared: TicketLibrary? = TicketLibrary("libgssapi_krb5.so.2")
+    package static var shared: TicketLibrary? { search.library }
+    private static let search = FoundLibrary { TicketLibrary("libgssapi_krb5.so.2") }
 
     /// Loads the library for the life of the process.
     package init?(_ path: String) {

@@ -65,7 +65,8 @@ package final class PostgresLibrary: Sendable {
     let threads = BlockingThreads(limit: 2)
 
     /// `nil` where the library is not installed.
-    package static let shared: PostgresLibrary? = PostgresLibrary("libpq.so.5")
+    package static var shared: PostgresLibrary? { search.library }
+    private static let search = FoundLibrary { PostgresLibrary("libpq.so.5") }
 
     /// Loads the library for the life of the process.
     package init?(_ path: String) {

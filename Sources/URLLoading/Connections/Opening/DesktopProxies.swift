@@ -11,7 +11,15 @@ enum DesktopProxies {
     static func chains(
         to origin: Origin, fallback: [ProxyChain] = [], _ load: LoadHandle, _ library: ProxyLibrary? = .shared
     ) async throws(LoadError) -> [ProxyChain] {
-        guard !origin.host.isThisMachine, let library else { return [.direct] }
+        guard !origin.host.isThisMachine else { return [.direct] }
+        guard let library else {
+            if case .unknown = ProxyLibrary.search.answer {
+                throw LoadError(
+                    .proxyResolutionFailed, phase: .preparing, party: .system,
+                    detail: "libproxy cannot be looked for: no file descriptor is free")
+            }
+            return [.direct]
+        }
         // A PAC script is foreign code: it learns neither path nor query.
         let answers = await library.proxies(for: "\(origin)/", load)
         switch answers {

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Synchronization
+import URLLoadingCSystem
+
+/// A library that is looked for at its first use, and kept for the life of the process. That it is missing is
+/// remembered only if the system could look for it: without a free descriptor it finds no file.
+package final class FoundLibrary<Library: Sendable>: Sendable {
+    package enum Answer: Sendable {
+        case found(Library)
+        case missing
+        /// No descriptor was free. The next use looks again.
+        case unknown
+    }
+
+    private let known = Lock<Answer>(.unknown)
+    private let load: @Sendable () -> Library?
+
+    /// - Parameter load: `nil` if the library is not installed.
+    package init(_ load: @escaping @Sendable () -> Library?) { self.load = load }
+
+    package var answer: Answer {
+        known.withLock { known in
+            guard case .unknown = known else { return known }
+            if let library = load() {
+                known = .found(library)
+            } else {
+                let probe = csys_socket(AF_INET)
+                if probe >= 0 { known = .missing }
+                _ = csys_close(probe)
+            }
+            return known
+        }
+    }
+
+    /// `nil` where the library is not installed, or cannot be looked for now.
+    package var library: Library? { if case .found(let library) = answer { library } else { nil } }
+}
