@@ -11,7 +11,7 @@ import URLLoadingWire
 /// When a connection moves to another path, as a value; and how, without sockets.
 @Suite(.timeLimit(.minutes(4)))
 struct HTTP3MigrationTests {
-    private static let megabytes = (0..<4 << 20).map { UInt8(truncatingIfNeeded: $0 &* 31 ^ $0 >> 8) }
+    private static let mebibyte = (0..<1 << 20).map { UInt8(truncatingIfNeeded: $0 &* 31 ^ $0 >> 8) }
 
     // MARK: When
 
@@ -104,19 +104,19 @@ struct HTTP3MigrationTests {
         (wire.up, wire.down) = (Self.network(1, loss: loss), Self.network(2, loss: loss))
         try confirm(wire)
         let stream = try wire.submit("POST", hasBody: true)
-        let half = Self.megabytes.count / 2
-        Self.megabytes[..<half].withUnsafeBytes { wire.client.send($0, on: stream) }
+        let half = Self.mebibyte.count / 2
+        Self.mebibyte[..<half].withUnsafeBytes { wire.client.send($0, on: stream) }
         #expect(try wire.run(most: 2_000_000) { $0.client.queued(on: stream) < half / 2 })
         if isImmediate { wire.dead = [0] }
         #expect(wire.client.migrate(to: 1, isImmediate: isImmediate, now: wire.now) == .begun)
-        try wire.send(Array(Self.megabytes[half...]), on: stream, most: 2_000_000)
+        try wire.send(Array(Self.mebibyte[half...]), on: stream, most: 2_000_000)
         // The other way while the response comes.
         #expect(try wire.run(most: 2_000_000) { $0.body[stream]?.count ?? 0 > half })
         #expect(try wire.run { $0.events.contains(.moved(1)) && $0.server.moves > 0 })
         if isImmediate { wire.dead = [0, 1] }
         #expect(wire.client.migrate(to: 2, isImmediate: isImmediate, now: wire.now) == .begun)
         #expect(try wire.finish(stream, most: 2_000_000), "\(String(describing: wire.end))")
-        #expect(wire.body[stream] == Self.megabytes)
+        #expect(wire.body[stream] == Self.mebibyte)
         #expect(wire.end == nil && wire.server.end == nil)
         let after = try wire.submit("POST", hasBody: true)
         try wire.send([1, 2], on: after)
@@ -146,7 +146,7 @@ struct HTTP3MigrationTests {
     @Test("A path that only the client has left ends by the idle timeout") func deadPath() throws {
         var limits = QUICLimits()
         limits.idleTimeout = 10 * Self.second
-        let wire = try HTTP3Wire(quic: limits) { _ in HTTP3Answer(body: Self.megabytes) }
+        let wire = try HTTP3Wire(quic: limits) { _ in HTTP3Answer(body: Self.mebibyte) }
         try confirm(wire)
         let stream = try wire.submit()
         #expect(try wire.run { $0.body[stream]?.count ?? 0 > 100_000 })
@@ -164,9 +164,9 @@ struct HTTP3MigrationTests {
         wire.dead = [1]
         #expect(wire.client.migrate(to: 1, isImmediate: false, now: wire.now) == .begun)
         let stream = try wire.submit("POST", hasBody: true)
-        try wire.send(Self.megabytes, on: stream, most: 2_000_000)
+        try wire.send(Self.mebibyte, on: stream, most: 2_000_000)
         #expect(try wire.finish(stream, most: 2_000_000))
-        #expect(wire.body[stream] == Self.megabytes)
+        #expect(wire.body[stream] == Self.mebibyte)
         #expect(try wire.run { $0.events.contains(.pathFailed(1)) })
         #expect(wire.end == nil)
     }
@@ -189,15 +189,15 @@ struct HTTP3MigrationTests {
         (wire.up, wire.down) = (Self.network(3, loss: loss), Self.network(4, loss: loss))
         try confirm(wire)
         let stream = try wire.submit("POST", hasBody: true)
-        let half = Self.megabytes.count / 2
-        Self.megabytes[..<half].withUnsafeBytes { wire.client.send($0, on: stream) }
+        let half = Self.mebibyte.count / 2
+        Self.mebibyte[..<half].withUnsafeBytes { wire.client.send($0, on: stream) }
         #expect(try wire.run(most: 2_000_000) { $0.client.queued(on: stream) < half / 2 })
         wire.shift = 1
-        try wire.send(Array(Self.megabytes[half...]), on: stream, most: 2_000_000)
+        try wire.send(Array(Self.mebibyte[half...]), on: stream, most: 2_000_000)
         #expect(try wire.run(most: 2_000_000) { $0.body[stream]?.count ?? 0 > half })
         wire.shift = 2
         #expect(try wire.finish(stream, most: 2_000_000), "\(String(describing: wire.end))")
-        #expect(wire.body[stream] == Self.megabytes)
+        #expect(wire.body[stream] == Self.mebibyte)
         #expect(try wire.run { $0.server.moves > 0 })
         // The client has stayed where it was.
         #expect(!wire.events.contains { if case .moved = $0 { true } else { false } })

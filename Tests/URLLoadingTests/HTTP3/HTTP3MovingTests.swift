@@ -15,7 +15,7 @@ import URLLoadingWire
 /// Loads whose machine gets another address: the system would send from 127.0.0.2, and 127.0.0.1 is cut off.
 @Suite(.timeLimit(.minutes(4)))
 struct HTTP3MovingTests {
-    private static let large = (0..<3 << 20).map { UInt8(truncatingIfNeeded: $0 &* 31 ^ $0 >> 8) }
+    private static let large = (0..<1 << 20).map { UInt8(truncatingIfNeeded: $0 &* 31 ^ $0 >> 8) }
 
     /// By what a connection notices that it must move.
     enum Sign: Sendable, CaseIterable {
@@ -82,7 +82,7 @@ struct HTTP3MovingTests {
                 var hasMoved = false
                 for try await chunk in body {
                     bytes += Array(chunk)
-                    guard bytes.count > Self.large.count / 4, !hasMoved else { continue }
+                    guard bytes.count > Self.large.count / 8, !hasMoved else { continue }
                     hasMoved = true
                     way.move(sign)
                 }
@@ -177,7 +177,7 @@ struct HTTP3MovingTests {
     @Test("A router that gives the client another address changes nothing", arguments: [0, 0.02])
     func rebound(loss: Double) async throws {
         try await with(
-            loss: loss, rebindings: [60, 400], answer: { HTTP3Answer(body: $0.body) }
+            loss: loss, rebindings: [60, 300], answer: { HTTP3Answer(body: $0.body) }
         ) { session, way in
             let request = Request(url: way.url, method: .post, body: .data(Data(Self.large)))
             let (data, _) = try await session.data(for: request)
@@ -240,7 +240,7 @@ struct HTTP3NamespaceTests {
 /// Each row has a namespace of its own.
 @Suite(.enabled(if: Namespaces.isInside, "run by HTTP3NamespaceTests"), .timeLimit(.minutes(4)))
 struct HTTP3NamespaceChild {
-    private static let large = (0..<8 << 20).map { UInt8(truncatingIfNeeded: $0 &* 31 ^ $0 >> 8) }
+    private static let large = (0..<2 << 20).map { UInt8(truncatingIfNeeded: $0 &* 31 ^ $0 >> 8) }
 
     /// The server is in a namespace of its own, at an address behind both of the link's networks.
     private func with(
@@ -272,19 +272,29 @@ struct HTTP3NamespaceChild {
         try await eventually(server.moves) { $0 > 0 }
     }
 
-    /// Calls a closure in a thread with a namespace of its own.
+    /// Calls a closure in a thread with a namespace of its own. The thread wakes no task: a thread that it began for one
+    /// would be in that namespace, too.
     private func apart<R: Sendable>(_ body: @escaping @Sendable () throws -> R) async throws -> R {
-        try await withCheckedThrowingContinuation { continuation in
-            Thread.detachNewThread {
-                // The C library's headers declare it as an extension, which Swift does not see.
-                typealias Unshare = @convention(c) (Int32) -> Int32
-                guard let symbol = dlsym(nil, "unshare"),
+        let outcome = Outcome<R>()
+        Thread.detachNewThread {
+            // The C library's headers declare it as an extension, which Swift does not see.
+            typealias Unshare = @convention(c) (Int32) -> Int32
+            outcome.result.withLock {
+                $0 = Result {
                     // CLONE_NEWNET
-                    unsafeBitCast(symbol, to: Unshare.self)(0x4000_0000) == 0
-                else { return continuation.resume(throwing: IOFailure(.system(errno), .open)) }
-                continuation.resume(with: Result { try body() })
+                    guard let symbol = dlsym(nil, "unshare"),
+                        unsafeBitCast(symbol, to: Unshare.self)(0x4000_0000) == 0
+                    else { throw IOFailure(.system(errno), .open) }
+                    return try body()
+                }
             }
         }
+        _ = try await eventually(outcome.result.withLock { $0 != nil }) { $0 }
+        return try #require(outcome.result.withLock { $0 }).get()
+    }
+
+    private final class Outcome<R: Sendable>: Sendable {
+        let result = Lock<Result<R, any Error>?>(nil)
     }
 
     private func ip(_ commands: String...) {
@@ -300,7 +310,7 @@ struct HTTP3NamespaceChild {
                 var hasMoved = false
                 for try await chunk in body {
                     bytes += Array(chunk)
-                    guard bytes.count > Self.large.count / 4, !hasMoved else { continue }
+                    guard bytes.count > Self.large.count / 8, !hasMoved else { continue }
                     hasMoved = true
                     remove()
                 }
