@@ -66,15 +66,16 @@ static inline ngtcp2_ssize c_ngtcp2_conn_writev_stream(
     return ngtcp2_conn_writev_stream(
         connection, path, info, bytes, count, taken, flags, stream, data, data_count, now);
 }
-/// Writes packets of one size, `packet_size`, of which the last may be smaller.
+/// Writes packets of one size, `packet_size`, of which the last may be smaller, and of one path, which is copied to
+/// `path`: as many as there is room for, or one. ngtcp2 may write a packet that asks for another path first, and those
+/// of the present one behind it.
 static inline ngtcp2_ssize c_ngtcp2_conn_write_packets(
-    ngtcp2_conn *connection, uint8_t *ecn, uint8_t *bytes, size_t count, size_t *packet_size, ngtcp2_write_pkt write,
-    ngtcp2_tstamp now) {
-    ngtcp2_path_storage path;
-    ngtcp2_path_storage_zero(&path);
+    ngtcp2_conn *connection, ngtcp2_path *path, uint8_t *ecn, uint8_t *bytes, size_t count, size_t *packet_size,
+    ngtcp2_write_pkt write, bool only_one, ngtcp2_tstamp now) {
     ngtcp2_pkt_info info = {.ecn = NGTCP2_ECN_NOT_ECT};
     ngtcp2_ssize written =
-        ngtcp2_conn_write_aggregate_pkt(connection, &path.path, &info, bytes, count, packet_size, write, now);
+        ngtcp2_conn_write_aggregate_pkt2(
+            connection, path, &info, bytes, count, packet_size, write, only_one ? 1 : 0, now);
     *ecn = info.ecn;
     return written;
 }

@@ -20,6 +20,7 @@ package final class DatagramSocket: Sendable {
     private let traffic: Int32
     private let cuts: Atomic<Bool>
     private let isClosed = Atomic<Bool>(false)
+    private let stranded = Atomic<Bool>(false)
 
     /// Creates a socket that sends to `peer` and receives only from it. Nothing is sent.
     package init(
@@ -75,6 +76,10 @@ package final class DatagramSocket: Sendable {
     /// Sends a message for each datagram from now on.
     func stopCutting() { cuts.store(false, ordering: .relaxed) }
 
+    /// Whether the system has refused the latest datagrams because it has no way to the peer from the socket's address,
+    /// or the address is not the machine's any more. That may pass.
+    package var isStranded: Bool { stranded.load(ordering: .relaxed) }
+
     /// Sends datagrams of `size` bytes; the last one may be smaller.
     ///
     /// A datagram that the network does not take counts as sent: to its sender, it is lost like any other. Throws
@@ -90,8 +95,13 @@ package final class DatagramSocket: Sendable {
         while true {
             let moved = csys_send_datagrams(
                 descriptor, peer.systemFamily, bytes.baseAddress, bytes.count, size, traffic, cuts)
+            let error = moved < 0 ? Int32(-moved) : 0
+            // The first report may be of an earlier datagram.
+            if isRepeated || !Self.reports.contains(error) {
+                stranded.store(Self.strandings.contains(error), ordering: .relaxed)
+            }
             guard moved < 0 else { return .moved(moved) }
-            switch Int32(-moved) {
+            switch error {
             case EAGAIN: return .blocked(.write)
             // There was no memory for it: it is lost like others, because no event follows.
             case ENOBUFS: return .moved(min(size, bytes.count))
@@ -99,7 +109,7 @@ package final class DatagramSocket: Sendable {
             case EIO where cuts, EINVAL where cuts:
                 stopCutting()
                 cuts = false
-            case let error where !Self.reports.contains(error): throw IOFailure(.system(error), .write)
+            case _ where !Self.reports.contains(error): throw IOFailure(.system(error), .write)
             // It may be of an earlier datagram: a socket keeps one report, and gives it to the next call.
             case _ where !isRepeated: isRepeated = true
             // One of the datagrams is too large for the device.
@@ -116,6 +126,7 @@ package final class DatagramSocket: Sendable {
         EMSGSIZE, ENETUNREACH, EHOSTUNREACH, EHOSTDOWN, ENONET, ENOPROTOOPT, EOPNOTSUPP, EPROTO, EACCES, EPERM,
         ENETDOWN,
     ]
+    private static let strandings = [ENETUNREACH, EHOSTUNREACH, ENETDOWN, ENODEV, EADDRNOTAVAIL, EINVAL]
 
     // MARK: Receiving
 

@@ -25,6 +25,9 @@ public final class DatagramRelay: Sendable {
         var rebindings: [Int]
         var rebindingCount = 0
         var faultCount = 0
+        var clientCount = 0
+        /// The number of the first client whose datagrams are not lost.
+        var firstHeard = 0
     }
 
     /// Begins to pass datagrams on, until ``stop()``.
@@ -51,6 +54,14 @@ public final class DatagramRelay: Sendable {
     public var rebindingCount: Int { state.withLock { $0.rebindingCount } }
     /// The number of datagrams that did not arrive unchanged and in order.
     public var faultCount: Int { state.withLock { $0.faultCount } }
+    /// The number of addresses from which clients have sent.
+    package var clientCount: Int { state.withLock { $0.clientCount } }
+
+    /// Loses from now on what is sent from or to the addresses of the clients so far; what comes from another address
+    /// arrives, unless that is lost, too.
+    package func cut(alsoOthers: Bool = false) {
+        state.withLock { $0.firstHeard = alsoOthers ? .max : $0.clientCount }
+    }
 
     /// One client, and the socket that the server sees in its place.
     private struct Client {
@@ -58,10 +69,12 @@ public final class DatagramRelay: Sendable {
         var descriptor: Int32
         var up: DatagramFaults
         var down: DatagramFaults
+        /// The number of addresses before this one.
+        let number: Int
     }
 
     private func relay(_ listener: Int32, to server: UInt16, _ up: DatagramFaults, _ down: DatagramFaults) {
-        var clients: [UInt16: Client] = [:]
+        var clients: [DatagramSockets.Key: Client] = [:]
         while !state.withLock({ $0.isStopped }) {
             var waiting = ([listener] + clients.values.map(\.descriptor)).map {
                 pollfd(fd: $0, events: Int16(POLLIN), revents: 0)
@@ -69,16 +82,23 @@ public final class DatagramRelay: Sendable {
             _ = poll(&waiting, nfds_t(waiting.count), 1)
             let now = Poller.now()
             while let (datagram, from) = DatagramSockets.receive(listener) {
-                if clients[from.sin_port] == nil, let own = try? DatagramSockets.bound() {
-                    clients[from.sin_port] = Client(address: from, descriptor: own.descriptor, up: up, down: down)
+                let key = DatagramSockets.Key(from)
+                if clients[key] == nil, let own = try? DatagramSockets.bound() {
+                    let number = state.withLock { state in
+                        defer { state.clientCount += 1 }
+                        return state.clientCount
+                    }
+                    clients[key] = Client(
+                        address: from, descriptor: own.descriptor, up: up, down: down, number: number)
                 }
-                clients[from.sin_port]?.up.add(datagram, now: now)
-                rebind(&clients[from.sin_port])
+                guard isHeard(clients[key]) else { continue }
+                clients[key]?.up.add(datagram, now: now)
+                rebind(&clients[key])
             }
             for key in clients.keys {
                 guard var client = clients.removeValue(forKey: key) else { continue }
                 while let (datagram, _) = DatagramSockets.receive(client.descriptor) {
-                    client.down.add(datagram, now: now)
+                    if isHeard(client) { client.down.add(datagram, now: now) }
                 }
                 for datagram in client.up.arrived(now: now) {
                     DatagramSockets.send(datagram, from: client.descriptor, to: DatagramSockets.address(server))
@@ -93,6 +113,11 @@ public final class DatagramRelay: Sendable {
         }
         for client in clients.values { close(client.descriptor) }
         close(listener)
+    }
+
+    private func isHeard(_ client: Client?) -> Bool {
+        guard let client else { return false }
+        return state.withLock { client.number >= $0.firstHeard }
     }
 
     private func rebind(_ client: inout Client?) {
@@ -111,9 +136,19 @@ public final class DatagramRelay: Sendable {
 
 /// Sockets for datagrams on the loopback address.
 package enum DatagramSockets {
-    package static func bound(port: UInt16 = 0) throws -> (descriptor: Int32, port: UInt16) {
+    /// An address of IPv4 with its port.
+    package struct Key: Hashable, Sendable {
+        private let host: UInt32
+        private let port: UInt16
+        package init(_ address: sockaddr_in) { (host, port) = (address.sin_addr.s_addr, address.sin_port) }
+    }
+
+    /// - Parameter host: the local address, 127.0.0.1 by default.
+    package static func bound(port: UInt16 = 0, at host: UInt32 = loopback) throws -> (descriptor: Int32, port: UInt16)
+    {
         let descriptor = socket(AF_INET, Int32(SOCK_DGRAM.rawValue), 0)
         var address = address(port)
+        address.sin_addr.s_addr = host.bigEndian
         var length = socklen_t(MemoryLayout<sockaddr_in>.size)
         let bound = withUnsafeMutablePointer(to: &address) {
             $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
@@ -141,9 +176,11 @@ package enum DatagramSockets {
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_port = port.bigEndian
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        address.sin_addr.s_addr = loopback.bigEndian
         return address
     }
+    /// 127.0.0.1.
+    package static let loopback: UInt32 = 0x7F00_0001
 
     package static func send(_ datagram: [UInt8], from descriptor: Int32, to address: sockaddr_in) {
         var address = address

@@ -38,9 +38,9 @@ package final class HTTP3Endpoint {
 
     // MARK: Datagrams
 
-    /// Processes one datagram; see ``QUICCodec/receive(_:ecn:now:)``.
-    package func receive(_ datagram: UnsafeRawBufferPointer, ecn: UInt8, now: Int64) {
-        quic.receive(datagram, ecn: ecn, now: now)
+    /// Processes one datagram; see ``QUICCodec/receive(_:ecn:on:now:)``.
+    package func receive(_ datagram: UnsafeRawBufferPointer, ecn: UInt8, on path: UInt32 = 0, now: Int64) {
+        quic.receive(datagram, ecn: ecn, on: path, now: now)
         tracer?.log(quic.takeLog())
         pump(now)
     }
@@ -55,6 +55,13 @@ package final class HTTP3Endpoint {
         guard datagrams == nil, isOver, !wasOver else { return datagrams }
         return quic.nextDatagrams(into: buffer, from: nil, now: now)
     }
+
+    /// See ``QUICCodec/migrate(to:isImmediate:now:)``.
+    package func migrate(to path: UInt32, isImmediate: Bool, now: Int64) -> QUICMigration {
+        quic.migrate(to: path, isImmediate: isImmediate, now: now)
+    }
+    /// See ``QUICCodec/isPeerSilent(now:)``.
+    package func isPeerSilent(now: Int64) -> Bool { quic.isPeerSilent(now: now) }
 
     /// When ``passDeadline(now:)`` must be called; `nil` for never.
     package var deadline: Int64? { quic.deadline }
@@ -96,7 +103,7 @@ package final class HTTP3Endpoint {
     private func handle(_ event: QUICEvent, _ now: Int64) {
         switch event {
         case .handshakeCompleted: begin()
-        case .handshakeConfirmed: break
+        case .handshakeConfirmed: events.append(.confirmed)
         case .data(let stream, let range, let isEnd): receive(range, isEnd: isEnd, on: stream, now)
         case .acknowledged(let stream, let count): http.acknowledged(count, on: stream)
         case .reset(let stream, let code): http.wasReset(stream, code)
@@ -106,6 +113,8 @@ package final class HTTP3Endpoint {
             http.closed(stream, code)
         case .streamsPermitted: events.append(.streamsPermitted)
         case .token(let token): events.append(.token(token))
+        case .moved(let path): events.append(.moved(path))
+        case .pathFailed(let path): events.append(.pathFailed(path))
         case .ended(let end): events.append(.ended(end))
         }
     }
@@ -194,11 +203,16 @@ package final class HTTP3Endpoint {
 package enum HTTP3EndpointEvent: Sendable, Equatable {
     /// The handshake is over: requests may begin.
     case ready
+    /// The server knows that, too: the connection may move to another path.
+    case confirmed
     case http(HTTP3Event)
     /// The peer permits more requests.
     case streamsPermitted
     /// A token for later connections to this server.
     case token([UInt8])
+    /// The connection has moved to another path, or the server has not answered there.
+    case moved(UInt32)
+    case pathFailed(UInt32)
     /// The connection is over.
     case ended(QUICEnd)
 }

@@ -53,6 +53,13 @@ enum QUICCallbacks {
             }
             return 0
         }
+        callbacks.path_validation = { _, _, path, _, result, context in
+            if let path, let number = QUICPath.number(of: path.pointee) {
+                collector(context)?.asked(
+                    for: number, hasAnswered: result == NGTCP2_PATH_VALIDATION_RESULT_SUCCESS)
+            }
+            return 0
+        }
         callbacks.extend_max_local_streams_bidi = { _, _, context in
             collector(context)?.add(.streamsPermitted)
             return 0

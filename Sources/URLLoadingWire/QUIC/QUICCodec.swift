@@ -26,6 +26,10 @@ package final class QUICCodec {
     // Driven by ngtcp2's helper, so it must live as long as `connection`.
     private let security: any QUICSecurity
     private let collector: QUICCollector
+    private let side: QUICPath.Side
+    private var silence = QUICSilence()
+    /// The number of authentic packets so far.
+    private var packets: UInt64 = 0
     /// The latest time that the codec was told. ngtcp2 ends the process if the clock steps back, so it stops instead.
     private var last: Int64
     /// The reason that the peer is told; `nil` once it was told, and if there is none to tell.
@@ -46,6 +50,7 @@ package final class QUICCodec {
     ) throws(WireViolation) {
         self.limits = limits
         self.security = security
+        side = .client
         last = max(0, now)
         let collector = QUICCollector(limits)
         self.collector = collector
@@ -57,7 +62,7 @@ package final class QUICCodec {
             settings.token = token.isEmpty ? nil : token.baseAddress
             settings.tokenlen = token.count
             if isLogged { settings.qlog_write = QUICCallbacks.log }
-            return QUICPath(0).withPointer { path in
+            return QUICPath(0, of: .client).withPointer { path in
                 withUnsafePointer(to: parameters) {
                     c_ngtcp2_conn_client_new(
                         &made, &destination, &own, path, &QUICCallbacks.client, &settings, $0,
@@ -70,12 +75,14 @@ package final class QUICCodec {
         begin()
     }
 
-    /// Creates the server side for the first datagram of a client, which is then passed to `receive`. For test servers.
+    /// Creates the server side for the first datagram of a client, which is then passed to `receive`, with the path 0.
+    /// For test servers.
     package init(
         server security: any QUICSecurity, limits: QUICLimits, first: UnsafeRawBufferPointer, now: Int64
     ) throws(WireViolation) {
         self.limits = limits
         self.security = security
+        side = .server
         last = max(0, now)
         let collector = QUICCollector(limits)
         self.collector = collector
@@ -89,7 +96,7 @@ package final class QUICCodec {
         parameters.original_dcid_present = 1
         var settings = limits.settings(now: last)
         var made: OpaquePointer?
-        let result = QUICPath(0).withPointer { path in
+        let result = QUICPath(0, of: .server).withPointer { path in
             c_ngtcp2_conn_server_new(
                 &made, &header.scid, &own, path, header.version, &QUICCallbacks.server, &settings, &parameters,
                 collector.context)
@@ -119,24 +126,33 @@ package final class QUICCodec {
     // MARK: Receiving
 
     /// Processes one datagram. The results are events; the output may have changed too.
-    /// - Parameter ecn: the mark of congestion of its packet (RFC 3168), 0 to 3.
-    package func receive(_ datagram: UnsafeRawBufferPointer, ecn: UInt8, now: Int64) {
+    /// - Parameters:
+    ///   - ecn: the mark of congestion of its packet (RFC 3168), 0 to 3.
+    ///   - path: where it arrived. On a path that a client has not asked for, nothing is received.
+    package func receive(_ datagram: UnsafeRawBufferPointer, ecn: UInt8, on path: UInt32 = 0, now: Int64) {
         guard !isOver, !datagram.isEmpty else { return }
         let now = time(now)
         security.beginCalls()
-        let result = QUICPath(0).withPointer {
+        let result = QUICPath(path, of: side).withPointer {
             c_ngtcp2_conn_read_pkt(
                 connection, $0, ecn, datagram.bindMemory(to: UInt8.self).baseAddress, datagram.count, UInt64(now))
         }
         guard result == 0 else { return end(result) }
-        var info = ngtcp2_conn_info()
-        c_ngtcp2_conn_get_conn_info(connection, &info)
+        let info = self.info
+        if info.pkt_recv != packets { silence.received() }
+        packets = info.pkt_recv
         // Only authentic packets count, because others may be of any sender.
         let traffic = QUICTraffic(
             packets: info.pkt_recv, received: info.bytes_recv, sent: info.bytes_sent, inFlight: info.bytes_in_flight)
         guard collector.flood.permits(traffic, now: now, limits) else {
             return close(.transport(.internalError), because: .violation(.remote(.quicFlood, "RFC 9000 21.9")))
         }
+    }
+
+    private var info: ngtcp2_conn_info {
+        var info = ngtcp2_conn_info()
+        c_ngtcp2_conn_get_conn_info(connection, &info)
+        return info
     }
 
     /// The bytes of the streams in the events since `releaseReceived`.
@@ -153,7 +169,7 @@ package final class QUICCodec {
 
     // MARK: Sending
 
-    /// Writes datagrams of one size into `buffer`, for packets that are due now.
+    /// Writes datagrams of one size and path into `buffer`, for packets that are due now.
     /// - Parameters:
     ///   - buffer: at least 1,500 bytes; 64 KiB is the most that is written at once.
     ///   - source: provides the bytes of streams.
@@ -169,14 +185,76 @@ package final class QUICCodec {
         collector.source = source
         defer { collector.source = nil }
         var (size, ecn) = (0, UInt8(0))
-        let count = c_ngtcp2_conn_write_packets(
-            connection, &ecn, bytes.baseAddress, bytes.count, &size, QUICCallbacks.write, UInt64(now))
+        var storage = ngtcp2_path_storage()
+        // The addresses of the path are inside of `storage`, which must not move.
+        let (count, path) = withUnsafeMutablePointer(to: &storage) { storage in
+            ngtcp2_path_storage_zero(storage)
+            let count = c_ngtcp2_conn_write_packets(
+                connection, &storage.pointee.path, &ecn, bytes.baseAddress, bytes.count, &size, QUICCallbacks.write,
+                collector.isAsking, UInt64(now))
+            return (count, QUICPath.number(of: storage.pointee.path) ?? self.path)
+        }
         if count < 0 {
             end(Int32(truncatingIfNeeded: count))
             return closing == nil ? nil : lastDatagram(bytes, now)
         }
         ngtcp2_conn_update_pkt_tx_time(connection, UInt64(now))
-        return count == 0 ? nil : QUICDatagrams(count: count, size: size > 0 ? size : count, ecn: ecn)
+        if silence.isBroken { silence.sent(inFlight: info.bytes_in_flight, now: now) }
+        return count == 0 ? nil : QUICDatagrams(count: count, size: size > 0 ? size : count, ecn: ecn, path: path)
+    }
+
+    // MARK: Paths
+
+    /// The path that is sent on. Besides, datagrams may be due on one that is asked for.
+    package var path: UInt32 { QUICPath.number(of: ngtcp2_conn_get_path(connection).pointee) ?? 0 }
+
+    /// Begins to move a client to another path, where the peer is asked for an answer (RFC 9000 §9).
+    /// - Parameters:
+    ///   - path: a number below 2^24 that the connection has not used before.
+    ///   - isImmediate: whether the present path is given up at once, and not only after the answer.
+    package func migrate(to path: UInt32, isImmediate: Bool, now: Int64) -> QUICMigration {
+        guard side == .client else { return .forbidden }
+        guard !isOver else { return .tooEarly }
+        let now = time(now)
+        security.beginCalls()
+        let result = QUICPath(path, of: side).withPointer {
+            isImmediate
+                ? ngtcp2_conn_initiate_immediate_migration(connection, $0, UInt64(now))
+                : ngtcp2_conn_initiate_migration(connection, $0, UInt64(now))
+        }
+        switch result {
+        case 0:
+            collector.isAsking = true
+            return .begun
+        case NGTCP2_ERR_CONN_ID_BLOCKED: return .noConnectionID
+        case NGTCP2_ERR_INVALID_STATE:
+            let forbids = ngtcp2_conn_get_remote_transport_params(connection)?.pointee.disable_active_migration ?? 0
+            return forbids != 0 ? .forbidden : .tooEarly
+        default: return .tooEarly
+        }
+    }
+
+    /// Whether the peer has been silent for three probe time-outs in a row although it was sent what it must
+    /// acknowledge.
+    package func isPeerSilent(now: Int64) -> Bool {
+        !isOver && silence.isLong(probeTimeout: Int64(clamping: ngtcp2_conn_get_pto(connection)), now: max(last, now))
+    }
+
+    /// Whether a datagram carries a connection id of this side, by which a server knows a client whose address has
+    /// changed. For test servers.
+    package func isAddressee(of datagram: UnsafeRawBufferPointer) -> Bool {
+        var found = ngtcp2_version_cid()
+        guard
+            ngtcp2_pkt_decode_version_cid(
+                &found, datagram.bindMemory(to: UInt8.self).baseAddress, datagram.count, limits.connectionIDLength)
+                == 0, let start = found.dcid
+        else { return false }
+        var own = [ngtcp2_cid](repeating: ngtcp2_cid(), count: ngtcp2_conn_get_scid(connection, nil))
+        let count = min(own.count, ngtcp2_conn_get_scid(connection, &own))
+        let wanted = UnsafeRawBufferPointer(start: start, count: found.dcidlen)
+        return own[..<count].contains { id in
+            withUnsafeBytes(of: id.data) { $0.prefix(id.datalen).elementsEqual(wanted) }
+        }
     }
 
     // MARK: Time
@@ -272,7 +350,7 @@ package final class QUICCodec {
         closing = nil
         let count = c_ngtcp2_conn_write_connection_close(
             connection, bytes.baseAddress, min(bytes.count, Self.lastSize), &reason, UInt64(now))
-        return count > 0 ? QUICDatagrams(count: count, size: count, ecn: 0) : nil
+        return count > 0 ? QUICDatagrams(count: count, size: count, ecn: 0, path: path) : nil
     }
     private static let lastSize = 1200
     /// The alert of TLS for a failure that has nothing to do with the peer (RFC 8446 §6.2).

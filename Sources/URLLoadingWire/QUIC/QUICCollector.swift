@@ -16,6 +16,8 @@ final class QUICCollector {
     /// True if the peer has lost the connection's state (RFC 9000 §10.3).
     var wasReset = false
     var log = QUICLog()
+    /// Whether the peer is asked for an answer on another path.
+    var isAsking = false
 
     init(_ limits: QUICLimits) { self.limits = limits }
 
@@ -35,6 +37,11 @@ final class QUICCollector {
     private static let keptInput = 256 * 1024
 
     func add(_ event: QUICEvent) { events.append(event) }
+
+    func asked(for path: UInt32, hasAnswered: Bool) {
+        isAsking = false
+        add(hasAnswered ? .moved(path) : .pathFailed(path))
+    }
 
     func receive(_ bytes: UnsafeRawBufferPointer, isEnd: Bool, on stream: Int64) {
         guard isEnd || !bytes.isEmpty else { return }

@@ -22,6 +22,10 @@ package enum QUICEvent: Sendable, Equatable {
     case streamsPermitted
     /// A token for later connections to this server (RFC 9000 §8.1.3).
     case token([UInt8])
+    /// The peer has answered on a path, which is the one that is sent on from now on.
+    case moved(UInt32)
+    /// The peer has not answered on a path.
+    case pathFailed(UInt32)
     /// The connection is over. The output may contain a last datagram.
     case ended(QUICEnd)
 }
@@ -82,7 +86,7 @@ package struct QUICTransportError: RawRepresentable, Sendable, Hashable, CustomS
     }
 }
 
-/// Datagrams to send, one after the other in a buffer.
+/// Datagrams to send on one path, one after the other in a buffer.
 package struct QUICDatagrams: Sendable, Equatable {
     /// The bytes of all.
     package let count: Int
@@ -90,6 +94,8 @@ package struct QUICDatagrams: Sendable, Equatable {
     package let size: Int
     /// The mark of congestion that their packets carry.
     package let ecn: UInt8
+    /// The number of the path.
+    package let path: UInt32
 }
 
 #endif

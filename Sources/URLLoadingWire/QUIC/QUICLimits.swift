@@ -34,6 +34,8 @@ package struct QUICLimits: Sendable, Hashable {
     package var connectionIDCount = 4
     /// The largest payload of a datagram that is tried, in bytes; at most 1,500.
     package var datagramSize = 1_452
+    /// Whether clients must stay on the path of their handshake. For test servers.
+    package var forbidsMigration = false
 
     package init() {}
 
@@ -49,6 +51,7 @@ package struct QUICLimits: Sendable, Hashable {
         parameters.max_idle_timeout = UInt64(idleTimeout)
         parameters.active_connection_id_limit = UInt64(connectionIDCount)
         parameters.grease_quic_bit = 1
+        parameters.disable_active_migration = forbidsMigration ? 1 : 0
         return parameters
     }
 

@@ -282,6 +282,17 @@ struct HTTP3EndpointTests {
         #expect(try !second.clientTLS.negotiated().isResumed)
     }
 
+    @Test("A session is not resumed where other protocols are offered, as over TCP")
+    func protocols() throws {
+        let contexts = try HTTP3Wire.contexts()
+        for (protocols, isResumed) in [(["h3"], false), (["h3", "h2"], false), (["h3"], true)] {
+            let wire = try HTTP3Wire(contexts: contexts, protocols: protocols)
+            try wire.connect()
+            #expect(try wire.finish(try wire.submit()))
+            #expect(try wire.clientTLS.negotiated().isResumed == isResumed)
+        }
+    }
+
     // MARK: Faults
 
     @Test(

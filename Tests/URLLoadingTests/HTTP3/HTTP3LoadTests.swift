@@ -252,11 +252,12 @@ struct HTTP3LoadTests {
 
 /// Runs a test with a server and a session that speaks HTTP/3 only, unless `change` says otherwise.
 func withHTTP3(
-    _ options: TestCertificateOptions = .init(), change: (inout Configuration) -> Void = { _ in },
+    _ options: TestCertificateOptions = .init(), limits: QUICLimits = .forServers,
+    host: UInt32 = DatagramSockets.loopback, change: (inout Configuration) -> Void = { _ in },
     answer: @escaping @Sendable (HTTP3Received) -> HTTP3Answer = { _ in HTTP3Answer(body: Array("hello".utf8)) },
     _ body: (HTTP3Server, Session) async throws -> Void
 ) async throws {
-    let server = try HTTP3Server(options, answer: answer)
+    let server = try HTTP3Server(options, limits: limits, host: host, answer: answer)
     defer { server.stop() }
     var configuration = Configuration.ephemeral
     configuration.tls.trustRoots = .pem(server.roots)

@@ -39,6 +39,8 @@ final class HTTP3Peer {
     private(set) var requests: [Int64: HTTP3Received] = [:]
     private(set) var stops: [Int64: UInt64] = [:]
     private(set) var end: QUICEnd?
+    /// How often the client has answered on a path.
+    private(set) var moves = 0
     private var inTrailers: Set<Int64> = []
     /// Held until the end, because retransmissions need them.
     private var bodies: [Int64: UnsafeMutableRawBufferPointer] = [:]
@@ -59,12 +61,12 @@ final class HTTP3Peer {
         for body in bodies.values { body.deallocate() }
     }
 
-    func receive(_ datagram: UnsafeRawBufferPointer, now: Int64) throws {
+    func receive(_ datagram: UnsafeRawBufferPointer, on path: UInt32 = 0, now: Int64) throws {
         if quic == nil {
             // A server takes no notice of datagrams that begin no connection.
             quic = try? QUICCodec(server: security, limits: limits, first: datagram, now: now)
         }
-        quic?.receive(datagram, ecn: 0, now: now)
+        quic?.receive(datagram, ecn: 0, on: path, now: now)
         try pump()
     }
 
@@ -109,7 +111,8 @@ final class HTTP3Peer {
             // Nothing has begun: a later datagram may do.
             case .ended(.dropped): self.quic = nil
             case .ended(let end): self.end = end
-            case .handshakeConfirmed, .streamsPermitted, .token: break
+            case .moved: moves += 1
+            case .handshakeConfirmed, .streamsPermitted, .token, .pathFailed: break
             }
         }
         quic.releaseReceived()

@@ -25,22 +25,40 @@ final class HTTP3Server: Sendable {
         var connections = 0
         var requests = 0
         var stops: [UInt64] = []
+        var moves = 0
         var isSilent = false
+    }
+
+    /// A client, and the addresses that it was seen at: their places are the numbers of paths.
+    private struct Client {
+        let peer: HTTP3Peer
+        var addresses: [sockaddr_in]
+
+        /// Returns the number of the path of an address, which may be a new one.
+        mutating func path(from address: sockaddr_in) -> UInt32 {
+            let key = DatagramSockets.Key(address)
+            if let known = addresses.firstIndex(where: { DatagramSockets.Key($0) == key }) { return UInt32(known) }
+            addresses.append(address)
+            return UInt32(addresses.count - 1)
+        }
     }
 
     /// - Parameter asksIdentity: whether clients must present a certificate of the server's authority.
     convenience init(
-        _ options: TestCertificateOptions = .init(), asksIdentity: Bool = false,
+        _ options: TestCertificateOptions = .init(), asksIdentity: Bool = false, limits: QUICLimits = .forServers,
+        host: UInt32 = DatagramSockets.loopback,
         answer: @escaping @Sendable (HTTP3Received) -> HTTP3Answer = { _ in HTTP3Answer(body: Array("hello".utf8)) }
     ) throws {
         let authority = try TestCertificateAuthority(commonName: "Test root")
-        try self.init(try authority.issue(options), of: authority, port: 0, asksIdentity: asksIdentity, answer: answer)
+        try self.init(
+            try authority.issue(options), of: authority, port: 0, asksIdentity: asksIdentity, limits: limits,
+            host: host, answer: answer)
     }
 
     /// - Parameter wanted: 0 for a port that the system chooses.
     init(
         _ identity: TestIdentity, of authority: TestCertificateAuthority, port wanted: UInt16,
-        asksIdentity: Bool = false,
+        asksIdentity: Bool = false, limits: QUICLimits = .forServers, host: UInt32 = DatagramSockets.loopback,
         answer: @escaping @Sendable (HTTP3Received) -> HTTP3Answer = { _ in HTTP3Answer(body: Array("hello".utf8)) }
     ) throws {
         var server = TLSServerContext.Configuration(
@@ -49,8 +67,8 @@ final class HTTP3Server: Sendable {
         if asksIdentity { server.clientRoots = authority.pem }
         let context = try TLSServerContext(server)
         roots = String(decoding: authority.pem, as: UTF8.self)
-        (descriptor, port) = try DatagramSockets.bound(port: wanted)
-        Thread.detachNewThread { [self] in serve(context, answer) }
+        (descriptor, port) = try DatagramSockets.bound(port: wanted, at: host)
+        Thread.detachNewThread { [self] in serve(context, limits, answer) }
     }
 
     func stop() { state.withLock { $0.isStopped = true } }
@@ -63,9 +81,14 @@ final class HTTP3Server: Sendable {
     var requests: Int { state.withLock { $0.requests } }
     /// The codes of streams that the client has ended.
     var stops: [UInt64] { state.withLock { $0.stops } }
+    /// How often clients have answered at another address.
+    var moves: Int { state.withLock { $0.moves } }
 
-    private func serve(_ context: TLSServerContext, _ answer: @escaping @Sendable (HTTP3Received) -> HTTP3Answer) {
-        var peers: [UInt16: (peer: HTTP3Peer, address: sockaddr_in)] = [:]
+    private func serve(
+        _ context: TLSServerContext, _ limits: QUICLimits,
+        _ answer: @escaping @Sendable (HTTP3Received) -> HTTP3Answer
+    ) {
+        var clients: [Client] = []
         var ended: [HTTP3Peer] = []
         var buffer = [UInt8](repeating: 0, count: 65_536)
         while !state.withLock({ $0.isStopped }) {
@@ -82,39 +105,51 @@ final class HTTP3Server: Sendable {
                 }
                 guard count > 0 else { break }
                 if state.withLock({ $0.isSilent }) { continue }
-                if peers[from.sin_port] == nil, let tls = try? QUICTLS(server: context) {
-                    let peer = HTTP3Peer(tls) { [self] request in
-                        self.state.withLock { $0.requests += 1 }
-                        return answer(request)
+                buffer.withUnsafeBytes { bytes in
+                    let datagram = UnsafeRawBufferPointer(rebasing: bytes[..<count])
+                    // A client at another address is known by its connection id, one that begins by its address.
+                    let index =
+                        clients.firstIndex { $0.peer.quic?.isAddressee(of: datagram) == true }
+                        ?? clients.firstIndex {
+                            DatagramSockets.Key($0.addresses[0]) == DatagramSockets.Key(from)
+                        }
+                    if let index {
+                        let path = clients[index].path(from: from)
+                        try? clients[index].peer.receive(datagram, on: path, now: now)
+                    } else if let tls = try? QUICTLS(server: context) {
+                        let peer = HTTP3Peer(tls, limits: limits) { [self] request in
+                            self.state.withLock { $0.requests += 1 }
+                            return answer(request)
+                        }
+                        clients.append(Client(peer: peer, addresses: [from]))
+                        state.withLock { $0.connections += 1 }
+                        try? peer.receive(datagram, now: now)
                     }
-                    peers[from.sin_port] = (peer, from)
-                    state.withLock { $0.connections += 1 }
-                }
-                buffer.withUnsafeBytes {
-                    try? peers[from.sin_port]?.peer.receive(UnsafeRawBufferPointer(rebasing: $0[..<count]), now: now)
                 }
             }
             for order in state.withLock({ state in
                 defer { state.orders = [] }
                 return state.orders
-            }) { for (peer, _) in peers.values { order(peer) } }
-            for (key, (peer, address)) in peers {
-                try? peer.passDeadline(now: now)
-                send(peer, to: address, &buffer, now)
-                if peer.end != nil || peer.quic?.isOver == true {
-                    peers[key] = nil
-                    ended.append(peer)
-                }
+            }) { for client in clients { order(client.peer) } }
+            for client in clients {
+                try? client.peer.passDeadline(now: now)
+                send(client, &buffer, now)
             }
-            let stops = (ended + peers.values.map(\.peer)).flatMap { $0.stops.values }
-            state.withLock { $0.stops = stops }
+            ended += clients.map(\.peer).filter(Self.isOver)
+            clients.removeAll { Self.isOver($0.peer) }
+            let all = ended + clients.map(\.peer)
+            let (stops, moves) = (all.flatMap { $0.stops.values }, all.reduce(0) { $0 + $1.moves })
+            state.withLock { ($0.stops, $0.moves) = (stops, moves) }
         }
         close(descriptor)
     }
 
-    private func send(_ peer: HTTP3Peer, to address: sockaddr_in, _ buffer: inout [UInt8], _ now: Int64) {
+    private static func isOver(_ peer: HTTP3Peer) -> Bool { peer.end != nil || peer.quic?.isOver == true }
+
+    private func send(_ client: Client, _ buffer: inout [UInt8], _ now: Int64) {
         buffer.withUnsafeMutableBytes { buffer in
-            while let datagrams = try? peer.nextDatagrams(into: buffer, now: now) {
+            while let datagrams = try? client.peer.nextDatagrams(into: buffer, now: now) {
+                let address = client.addresses[min(Int(datagrams.path), client.addresses.count - 1)]
                 for start in stride(from: 0, to: datagrams.count, by: datagrams.size) {
                     let piece = buffer[start..<min(datagrams.count, start + datagrams.size)]
                     DatagramSockets.send(Array(piece), from: descriptor, to: address)

@@ -31,6 +31,11 @@ final class HTTP3Wire {
             (up.singles, down.singles) = fault?.isClient == true ? (single, [:]) : ([:], single)
         }
     }
+    /// The paths on which nothing arrives.
+    var dead: Set<UInt32> = []
+    /// What the numbers of the server's paths are more than those of the client's: a router between them changes
+    /// addresses.
+    var shift: UInt32 = 0
     /// Added to the clock of the client.
     var step: Int64 = 0
     /// Whether the reader of a body takes what arrives.
@@ -41,11 +46,12 @@ final class HTTP3Wire {
         _ options: TestCertificateOptions = .init(), name: TLSPeerName = .dns("localhost"),
         quic: QUICLimits = QUICLimits(), http: HTTP3Limits = HTTP3Limits(), server limits: QUICLimits = .forServers,
         pins: [TLSRule<[TLSPin]>] = [], contexts: (TLSContext, TLSServerContext)? = nil,
+        protocols: [String] = ["h3"],
         answer: @escaping (HTTP3Received) -> HTTP3Answer = { _ in HTTP3Answer(body: Array("hello".utf8)) }
     ) throws {
         let contexts = try contexts ?? Self.contexts(options, pins: pins)
         clientTLS = try QUICTLS(
-            client: contexts.0, peer: TLSPeer(name, port: 443, applicationProtocols: ["h3"]))
+            client: contexts.0, peer: TLSPeer(name, port: 443, applicationProtocols: protocols))
         client = try HTTP3Endpoint(clientTLS, quic: quic, http: http, now: now)
         server = HTTP3Peer(try QUICTLS(server: contexts.1), limits: limits, answer: answer)
     }
@@ -97,7 +103,7 @@ final class HTTP3Wire {
         }
         for datagram in up.arrived(now: now) {
             moved = true
-            try datagram.withUnsafeBytes { try server.receive($0, now: now) }
+            try passOn(datagram) { try server.receive($1, on: $0 + shift, now: now) }
         }
         take()
         while let datagrams = try server.nextDatagrams(into: buffer, now: now) {
@@ -106,17 +112,28 @@ final class HTTP3Wire {
         }
         for datagram in down.arrived(now: now) {
             moved = true
-            datagram.withUnsafeBytes { client.receive($0, ecn: 0, now: now + step) }
+            passOn(datagram) { path, datagram in
+                guard path >= shift else { return }
+                client.receive(datagram, ecn: 0, on: path - shift, now: now + step)
+            }
             take()
         }
         now += 1_000_000
         return moved
     }
 
+    /// Returns the datagrams, each behind the number of its path.
     private func pieces(_ datagrams: QUICDatagrams) -> [[UInt8]] {
         stride(from: 0, to: datagrams.count, by: datagrams.size).map {
-            Array(buffer[$0..<min(datagrams.count, $0 + datagrams.size)])
+            [UInt8(datagrams.path)] + buffer[$0..<min(datagrams.count, $0 + datagrams.size)]
         }
+    }
+
+    private func passOn(
+        _ datagram: [UInt8], _ body: (UInt32, UnsafeRawBufferPointer) throws -> Void
+    ) rethrows {
+        guard let path = datagram.first.map({ UInt32($0) }), !dead.contains(path) else { return }
+        try datagram.withUnsafeBytes { try body(path, UnsafeRawBufferPointer(rebasing: $0[1...])) }
     }
 
     private func take() {

@@ -4,20 +4,8 @@ import Foundation
 import Glibc
 import Testing
 import URLLoading
-import URLLoadingTestChildren
 import URLLoadingTestSupport
 import URLLoadingTesting
-
-/// Networks of the kernel's own, that come and go: in a namespace, which a process with one thread must make. So
-/// the test runs itself again inside one. What a machine does not allow counts as unproved, and the output says so.
-enum Namespaces {
-    static let isInside = ProcessInfo.processInfo.environment["URLLOADING_NAMESPACE"] != nil
-    static let areAllowed = run("unshare -rn ip link add v0 type veth peer name v1")
-    static let areMissing: Comment =
-        "unproved: this machine makes no network namespaces with virtual links (unshare, ip)"
-
-    @discardableResult static func run(_ command: String) -> Bool { system("\(command) >/dev/null 2>&1") == 0 }
-}
 
 @Suite(.timeLimit(.minutes(4)))
 struct NetworkNamespaceTests {
@@ -26,23 +14,7 @@ struct NetworkNamespaceTests {
         "links of a namespace go down and up; loads wait for them, and are retried (checklist 162)",
         .enabled(if: Namespaces.areAllowed && !Namespaces.isInside, Namespaces.areMissing),
         arguments: ["upAndDown", "connectivity", "retries"])
-    func inside(_ name: String) async throws {
-        let output = "/tmp/url-loading-\(getpid())-\(UInt32.random(in: 0 ..< .max))"
-        let child = try ChildProcess(
-            "/bin/sh",
-            [
-                "-c",
-                "exec unshare -rn \"$0\" --testing-library swift-testing "
-                    + "--filter NetworkNamespaceChild/\(name) >\(output) 2>&1",
-                try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe"),
-            ],
-            environment: ["URLLOADING_NAMESPACE": "1"])
-        let status = await child.wait()
-        let said = (try? String(contentsOfFile: output, encoding: .utf8)) ?? ""
-        unlink(output)
-        #expect(status == 0, "\(said)")
-        #expect(said.contains("namespace proved: \(name)"), "\(said)")
-    }
+    func inside(_ name: String) async throws { try await Namespaces.prove(name, of: "NetworkNamespaceChild") }
 }
 
 @Suite(.enabled(if: Namespaces.isInside, "run by NetworkNamespaceTests"), .timeLimit(.minutes(4)))

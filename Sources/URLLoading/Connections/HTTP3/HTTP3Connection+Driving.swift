@@ -11,12 +11,18 @@ import URLLoadingWire
 
 extension HTTP3Connection {
     /// Starts the driver, which sends the first datagrams before this returns.
-    func run() {
+    func run(_ socket: DatagramSocket) {
+        isAt(socket.localAddress)
         // Loads of every priority wait for it.
-        _ = Task.here(priority: .high) { await self.drive() }
+        _ = Task.here(priority: .high) { await self.drive(HTTP3Sockets(socket)) }
     }
 
-    private func drive() async {
+    private func drive(_ first: HTTP3Sockets) async {
+        var sockets = first
+        sockets.present.socket.slot.relay(to: slot)
+        // What is relayed wakes a reader, and by this also a writer.
+        slot.wakeWriterForReads(true)
+        news.add(slot)
         // Nothing stops the driver from outside: the connection ends, and the driver with it.
         let token = StopToken()
         let input = DatagramBuffer()
@@ -24,12 +30,14 @@ extension HTTP3Connection {
         var alarms = HTTP3Alarms()
         var errorCount = 0
         while true {
-            let hasReceived = receive(into: input, &errorCount)
+            let hasReceived = receive(from: sockets, into: input, &errorCount)
             wake(state.withLock { $0.passDeadline(now: Poller.now()) })
-            let isBlocked = send(&output)
+            let isBlocked = send(&output, sockets)
             trace()
-            let (isOver, deadline) = state.withLock { ($0.isOver, $0.deadline) }
+            let (isOver, deadline, migration) = state.withLock { ($0.isOver, $0.deadline, $0.migration) }
             if isOver { break }
+            if sockets.follow(migration) { isAt(sockets.present.socket.localAddress) }
+            if migrateIfNeeded(&sockets) { continue }
             if hasReceived {
                 await yieldIfDue()
                 continue
@@ -37,15 +45,16 @@ extension HTTP3Connection {
             let now = Poller.now()
             if deadline <= now, !isBlocked { continue }
             if deadline > now, let moment = alarms.next(deadline, now: now) {
-                Poller.shared.schedule(socket.slot, at: moment)
+                Poller.shared.schedule(slot, at: moment)
             }
-            socket.slot.wakeWriterForReads(isBlocked)
-            await Poller.shared.park(socket.slot, isBlocked ? .write : .read, token)
+            await Poller.shared.park(slot, isBlocked ? .write : .read, token)
         }
         // The peer is told the reason, as far as that is possible without a wait.
-        _ = send(&output)
+        _ = send(&output, sockets)
         trace()
-        socket.close()
+        news.remove(slot)
+        sockets.close()
+        Poller.shared.returnSlot(slot)
         output.free()
         report()
         if peer != nil { tap?(.closed(connection: identifier)) }
@@ -80,12 +89,43 @@ extension HTTP3Connection {
         report()
     }
 
+    /// Lets the connection move to another local address, if the present one is of no use and the system would choose
+    /// another one now. Returns whether a datagram is due there.
+    private func migrateIfNeeded(_ sockets: inout HTTP3Sockets) -> Bool {
+        let isStranded = sockets.present.socket.isStranded
+        let (look, access) = state.withLock {
+            ($0.look(isStranded: isStranded, changeCount: news.changeCount, now: Poller.now()), $0.access)
+        }
+        guard let look, access.refusal(to: remote, monitor) == nil,
+            let socket = self.sockets.make(apartFrom: sockets.present.socket)
+        else { return false }
+        let number = state.withLock { $0.migrate(look, now: Poller.now()) }
+        report()
+        guard let number else {
+            socket.close()
+            return false
+        }
+        socket.slot.relay(to: slot)
+        sockets.ask(on: number, socket)
+        return true
+    }
+
     /// Returns whether there may be more to receive.
-    private func receive(into input: DatagramBuffer, _ errorCount: inout Int) -> Bool {
+    private func receive(from sockets: HTTP3Sockets, into input: DatagramBuffer, _ errorCount: inout Int) -> Bool {
+        var mayHoldMore = false
+        for path in sockets.all {
+            mayHoldMore = receive(from: path, into: input, &errorCount) || mayHoldMore
+        }
+        return mayHoldMore
+    }
+
+    private func receive(
+        from path: HTTP3Sockets.Path, into input: DatagramBuffer, _ errorCount: inout Int
+    ) -> Bool {
         do throws(IOFailure) {
-            guard case .moved = try socket.receive(into: input) else { return false }
+            guard case .moved = try path.socket.receive(into: input) else { return false }
             errorCount = 0
-            wake(state.withLock { $0.receive(input, now: Poller.now()) })
+            wake(state.withLock { $0.receive(input, on: path.number, now: Poller.now()) })
             return true
         } catch {
             // A report of the network is received once; an error that stays is one of the socket.
@@ -97,7 +137,7 @@ extension HTTP3Connection {
     private static let mostErrors = 64
 
     /// Sends what is due. Returns whether the socket takes no more for now.
-    private func send(_ output: inout HTTP3Output) -> Bool {
+    private func send(_ output: inout HTTP3Output, _ sockets: HTTP3Sockets) -> Bool {
         while true {
             if output.isSent {
                 let (datagrams, slots) = state.withLock {
@@ -106,6 +146,11 @@ extension HTTP3Connection {
                 wake(slots)
                 guard let datagrams else { return false }
                 output.fill(datagrams)
+            }
+            // What is left for a path that was given up is lost.
+            guard let socket = sockets[output.path] else {
+                output.drop()
+                continue
             }
             do throws(IOFailure) {
                 guard case .moved(let count) = try socket.send(output.rest, size: output.size, ecn: output.ecn) else {
@@ -137,12 +182,13 @@ private struct HTTP3Output {
     private var unsent = 0..<0
     private(set) var size = 0
     private(set) var ecn: UInt8 = 0
+    private(set) var path: UInt32 = 0
 
     var isSent: Bool { unsent.isEmpty }
     var rest: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: buffer[unsent]) }
 
     mutating func fill(_ datagrams: QUICDatagrams) {
-        (unsent, size, ecn) = (0..<datagrams.count, datagrams.size, datagrams.ecn)
+        (unsent, size, ecn, path) = (0..<datagrams.count, datagrams.size, datagrams.ecn, datagrams.path)
     }
     mutating func advance(_ count: Int) { unsent = unsent.lowerBound + count..<unsent.upperBound }
     mutating func drop() { unsent = 0..<0 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// One HTTP/3 connection: its codecs, a socket for datagrams, and the streams that share them. Packets are due by the
+// One HTTP/3 connection: its codecs, sockets for datagrams, and the streams that share them. Packets are due by the
 // clock as well as by what loads do, so a task of the connection's own, its driver, reads, writes and keeps time
 // (`HTTP3Connection+Driving`). Its state is an `HTTP3State`, under a lock that is never held during a system call.
 
@@ -11,7 +11,11 @@ import URLLoadingIO
 import URLLoadingWire
 
 final class HTTP3Connection: Sendable {
-    let socket: DatagramSocket
+    /// Where the driver waits; the slots of its sockets are relayed here.
+    let slot = Poller.shared.borrowSlot()
+    let sockets: HTTP3SocketMaker
+    let monitor: NetworkMonitor
+    let news: PathNews
     let route: Route
     let identifier: Int
     let tap: (@Sendable (WireTapEvent) -> Void)?
@@ -23,52 +27,76 @@ final class HTTP3Connection: Sendable {
     private let onChange: @Sendable (HTTP3Connection, Int) -> Void
 
     /// Creates a connection. Nothing is sent before `run`.
-    /// - Parameter opener: woken at the end of the handshake.
+    /// - Parameters:
+    ///   - access: the networks that it may use.
+    ///   - opener: woken at the end of the handshake.
     init(
-        _ socket: DatagramSocket, _ tls: QUICTLS, _ route: Route, _ configuration: Configuration, opener: PollSlot,
-        handshakeTimeout: Int64?, onChange: @escaping @Sendable (HTTP3Connection, Int) -> Void
+        _ sockets: HTTP3SocketMaker, _ tls: QUICTLS, _ route: Route, _ configuration: Configuration,
+        _ access: NetworkAccess, _ news: PathNews, opener: PollSlot, handshakeTimeout: Int64?,
+        onChange: @escaping @Sendable (HTTP3Connection, Int) -> Void
     ) throws(WireViolation) {
-        self.socket = socket
+        self.sockets = sockets
+        (monitor, self.news) = (configuration.networkMonitor, news)
         self.route = route
         identifier = ConnectionIdentifier.make()
         tap = configuration.wireTap
         clock = configuration.clock
         expectContinueTimeout = configuration.timeouts.expectContinue
         self.onChange = onChange
-        let endpoint = try HTTP3Endpoint(
-            tls, quic: QUICLimits(configuration.limits, handshakeTimeout: handshakeTimeout),
-            http: HTTP3Limits(configuration.limits), isTraced: tap != nil, now: Poller.now())
+        let endpoint: HTTP3Endpoint
+        do throws(WireViolation) {
+            endpoint = try HTTP3Endpoint(
+                tls, quic: QUICLimits(configuration.limits, handshakeTimeout: handshakeTimeout),
+                http: HTTP3Limits(configuration.limits), isTraced: tap != nil, now: Poller.now())
+        } catch {
+            Poller.shared.returnSlot(slot)
+            throw error
+        }
         state = Lock(
             HTTP3State(
                 endpoint, tls, places, opener: opener,
-                probeInterval: configuration.connections.http2PingInterval.map(LoadHandle.nanoseconds),
-                now: configuration.clock.coarseNow()))
+                probeInterval: configuration.connections.http2PingInterval.map(LoadHandle.nanoseconds), access,
+                changeCount: news.changeCount, now: configuration.clock.coarseNow()))
     }
 
     // MARK: The server
 
-    /// What the handshake has shown.
-    private final class Shown: Sendable {
-        let facts: ConnectionFacts
-        let peer: QUICPeerFacts
-        init(_ facts: ConnectionFacts, _ peer: QUICPeerFacts) { (self.facts, self.peer) = (facts, peer) }
+    /// What is known of both ends: the address of this one from the driver, the rest from the handshake.
+    private struct Shown: Sendable {
+        var local: SocketAddress?
+        var facts: ConnectionFacts?
+        var peer: QUICPeerFacts?
     }
-    private let shown = LateReference<Shown>()
+    private let shown = Lock(Shown())
 
     /// Notes the result of the handshake, before another task sees the connection.
     func opened(_ peer: QUICPeerFacts) {
-        let facts = ConnectionFacts(
-            local: socket.localAddress, remote: socket.peer, peer.negotiated, identifier)
-        _ = shown.storeIfNil(Shown(facts, peer))
+        shown.withLock {
+            $0.peer = peer
+            $0.facts = ConnectionFacts(local: $0.local, remote: remote, peer.negotiated, identifier)
+        }
     }
 
-    var facts: ConnectionFacts? { shown.value?.facts }
-    var peer: QUICPeerFacts? { shown.value?.peer }
+    /// Notes the local address of the present path, which may be another one than before.
+    func isAt(_ local: SocketAddress?) {
+        shown.withLock {
+            $0.local = local
+            guard let peer = $0.peer else { return }
+            $0.facts = ConnectionFacts(local: local, remote: remote, peer.negotiated, identifier)
+        }
+    }
+
+    var remote: SocketAddress { sockets.peer }
+    var facts: ConnectionFacts? { shown.withLock { $0.facts } }
+    var peer: QUICPeerFacts? { shown.withLock { $0.peer } }
 
     var description: String {
         let name = TLSPeerName(route.origin.host)
-        return "tls1.3(\(name)) over quic(\(socket.peer)), h3"
+        return "tls1.3(\(name)) over quic(\(remote)), h3"
     }
+
+    /// Notes that a load uses the connection: it must not move to a network that the load may not use.
+    func admit(_ access: NetworkAccess) { state.withLock { $0.restrict(to: access) } }
 
     // MARK: Stream slots
 
@@ -159,7 +187,7 @@ final class HTTP3Connection: Sendable {
     func wake(_ stream: HTTP3Stream) { state.withLock { $0.noteExternalEvent(stream) }.wake() }
 
     /// Lets the driver send what is due.
-    func flushIfNeeded() { socket.slot.wake() }
+    func flushIfNeeded() { slot.wake() }
 
     /// Whether the peer has responded to any request.
     var hasResponded: Bool { state.withLock { $0.hasResponded } }

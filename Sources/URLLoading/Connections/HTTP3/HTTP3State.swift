@@ -29,6 +29,9 @@ struct HTTP3State: Sendable {
     private let probeInterval: Int64?
     /// The bytes of bodies delivered since the driver last yielded.
     var receivedInTurn = 0
+    private(set) var migration: HTTP3Migration
+    /// The networks that every load of the connection may use.
+    private(set) var access: NetworkAccess
 
     enum Phase: Sendable {
         /// The slot is woken at the end of the handshake.
@@ -39,9 +42,10 @@ struct HTTP3State: Sendable {
 
     init(
         _ endpoint: HTTP3Endpoint, _ tls: QUICTLS, _ places: HTTP2StreamSlots, opener: PollSlot, probeInterval: Int64?,
-        now: Int64
+        _ access: NetworkAccess, changeCount: Int, now: Int64
     ) {
         (self.endpoint, self.tls, self.places, self.probeInterval) = (endpoint, tls, places, probeInterval)
+        (self.access, migration) = (access, HTTP3Migration(changeCount: changeCount))
         phase = .opening(opener)
         lastEnd = now
     }
@@ -148,10 +152,10 @@ struct HTTP3State: Sendable {
     // MARK: Datagrams
 
     /// Processes received datagrams. Returns the slots to wake.
-    mutating func receive(_ input: DatagramBuffer, now: Int64) -> [PollSlot] {
+    mutating func receive(_ input: DatagramBuffer, on path: UInt32, now: Int64) -> [PollSlot] {
         var slots: [PollSlot] = []
         input.forEach { datagram, ecn in
-            endpoint.receive(datagram, ecn: ecn, now: now)
+            endpoint.receive(datagram, ecn: ecn, on: path, now: now)
             slots += deliver()
         }
         return slots
@@ -176,6 +180,35 @@ struct HTTP3State: Sendable {
     /// When `passDeadline` must be called; `.max` for never.
     var deadline: Int64 { endpoint.deadline ?? .max }
 
+    // MARK: Paths
+
+    /// Notes which networks a load of the connection may use.
+    mutating func restrict(to access: NetworkAccess) { self.access.restrict(to: access) }
+
+    /// Returns whether another local address is to be looked for now; see ``HTTP3Migration/look(_:now:)``.
+    mutating func look(isStranded: Bool, changeCount: Int, now: Int64) -> HTTP3Migration.Look? {
+        migration.look(
+            .init(isStranded: isStranded, isSilent: endpoint.isPeerSilent(now: now), changeCount: changeCount),
+            now: now)
+    }
+
+    /// Begins to move to another path. A connection that cannot move takes no more requests.
+    /// - Returns: the number of the path, on which datagrams are due; `nil` if the connection stays.
+    mutating func migrate(_ look: HTTP3Migration.Look, now: Int64) -> UInt32? {
+        let number = migration.nextNumber()
+        switch endpoint.migrate(to: number, isImmediate: look == .instead, now: now) {
+        case .begun:
+            migration.began(number, look)
+            return number
+        case .forbidden:
+            migration.forbidden()
+            places.retire()
+        case .noConnectionID: if look == .instead { places.retire() }
+        case .tooEarly: break
+        }
+        return nil
+    }
+
     // MARK: Events of the codecs
 
     private mutating func deliver() -> [PollSlot] {
@@ -185,6 +218,11 @@ struct HTTP3State: Sendable {
             case .ready: opened(&slots)
             case .streamsPermitted: permitStreams(&slots)
             case .token: break
+            case .confirmed: migration.confirmed()
+            case .moved(let path): migration.answered(on: path)
+            case .pathFailed(let path):
+                // The server may be heard again, but new requests do not wait for that.
+                if migration.failed(path) { places.retire() }
             case .ended(let end): ended(end, &slots)
             case .http(let event): deliver(event, &slots)
             }

@@ -15,6 +15,7 @@ struct HTTP3Opening: Sendable {
     /// The addresses of the origin, as far as the load knows them.
     var addresses: [SocketAddress]?
     let access: NetworkAccess
+    let news: PathNews
     /// Nanoseconds after which the handshake with one address fails; `nil` leaves that to the caller.
     var handshakeTimeout: Int64?
     let onChange: @Sendable (HTTP3Connection, Int) -> Void
@@ -97,16 +98,18 @@ struct HTTP3Opening: Sendable {
     private func begin(_ address: SocketAddress, _ watcher: PollSlot) throws(LoadError) -> HTTP3Connection {
         let configuration = connector.configuration
         let setup = configuration.sockets.bound(to: configuration.networks.interface?.binding)
+        let sockets = HTTP3SocketMaker(
+            peer: address, setup: setup, mark: access.traffic.mark, source: configuration.networkMonitor.source)
         let (tls, socket): (QUICTLS, DatagramSocket)
         do throws(IOFailure) {
             tls = try connector.secure.quic(to: route.origin)
-            socket = try DatagramSocket(to: address, with: setup, marked: access.traffic.mark)
+            socket = try sockets.make()
         } catch { throw LoadError(error) }
         do throws(WireViolation) {
             let connection = try HTTP3Connection(
-                socket, tls, route, configuration, opener: watcher, handshakeTimeout: handshakeTimeout,
+                sockets, tls, route, configuration, access, news, opener: watcher, handshakeTimeout: handshakeTimeout,
                 onChange: onChange)
-            connection.run()
+            connection.run(socket)
             return connection
         } catch {
             socket.close()

@@ -20,6 +20,7 @@ final class HTTP3Pool: Sendable {
     private let services: AlternativeServiceStore
     private let offers: ServiceOffers
     private let connector: Connector
+    private let news: PathNews
     private let versions: Configuration.HTTPVersions
     private let maximumIdle: Int
 
@@ -33,6 +34,7 @@ final class HTTP3Pool: Sendable {
         state = Lock(Sharing(perHost: configuration.connections.maximumPerHost))
         self.services = services
         self.connector = connector
+        news = PathNews(configuration.networkMonitor.source)
         versions = configuration.connections.httpVersions
         offers = ServiceOffers(versions == .automatic ? configuration.networks.resolver.nameServers : nil)
         maximumIdle = keepsConnections ? configuration.connections.maximumIdle : 0
@@ -248,7 +250,8 @@ final class HTTP3Pool: Sendable {
         _ route: Route, _ target: AlternativeServiceTable.Target, _ access: NetworkAccess, handshakeTimeout: Int64?
     ) -> HTTP3Opening {
         HTTP3Opening(
-            connector: connector, route: route, target: target, access: access, handshakeTimeout: handshakeTimeout
+            connector: connector, route: route, target: target, access: access, news: news,
+            handshakeTimeout: handshakeTimeout
         ) { [weak self] connection, count in self?.changed(connection, grownBy: count) }
     }
 

@@ -33,7 +33,7 @@ final class HTTP3Exchange: StreamExchange<HTTP3Connection>, NetworkExchange, @un
     private var peer: QUICPeerFacts? { connection.peer }
     var isProven: Bool { peer?.isProven == true }
     var serverDigest: String? { peer?.digest }
-    var source: AnswerSource { AnswerSource([connection.socket.peer]) }
+    var source: AnswerSource { AnswerSource([connection.remote]) }
     var provenance: Provenance {
         Provenance(
             carried: carried, hasCertificate: peer?.isIdentified ?? false, isForced: false,

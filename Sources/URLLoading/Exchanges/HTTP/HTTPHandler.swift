@@ -297,11 +297,12 @@ struct HTTPHandler: Sendable {
         #if HTTP3
         case .http3(let connection):
             if connection.places.streamsBegun > 0,
-                let refusal = wanted.access.refusal(to: connection.socket.peer, load.core.configuration.networkMonitor)
+                let refusal = wanted.access.refusal(to: connection.remote, load.core.configuration.networkMonitor)
             {
                 load.core.pool.http3.leave(connection)
                 throw refusal
             }
+            connection.admit(wanted.access)
             return HTTP3Exchange(connection, load, request, over: route, wanted.record)
         #endif
         }

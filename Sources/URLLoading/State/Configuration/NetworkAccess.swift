@@ -23,6 +23,13 @@ struct NetworkAccess: Sendable {
     var isOpen: Bool { allowsAll && !needsPath }
     private var allowsAll: Bool { allowsCellular && allowsExpensive && allowsConstrained }
 
+    /// Leaves only the networks that another load may use, too.
+    mutating func restrict(to other: NetworkAccess) {
+        allowsCellular = allowsCellular && other.allowsCellular
+        allowsExpensive = allowsExpensive && other.allowsExpensive
+        allowsConstrained = allowsConstrained && other.allowsConstrained
+    }
+
     /// Returns why a path may not be used; `nil` if it may.
     func refusal(of path: NetworkPath) -> LoadError? {
         guard path.status != .unknown else { return nil }

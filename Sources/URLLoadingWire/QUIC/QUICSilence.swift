@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#if HTTP3
+
+/// How long a peer has been silent although it was sent what it must acknowledge.
+struct QUICSilence {
+    /// When the first datagram was sent, or was on its way, without a packet of the peer since then.
+    private var start: Int64?
+
+    /// Whether a packet that is sent now may begin a silence.
+    var isBroken: Bool { start == nil }
+
+    mutating func received() { start = nil }
+
+    mutating func sent(inFlight: UInt64, now: Int64) {
+        if start == nil, inFlight > 0 { start = now }
+    }
+
+    /// Returns whether the silence has lasted for three probe time-outs, each of which is twice the one before
+    /// (RFC 9002 §6.2.1).
+    func isLong(probeTimeout: Int64, now: Int64) -> Bool {
+        guard let start else { return false }
+        let (limit, isTooLong) = probeTimeout.multipliedReportingOverflow(by: 1 + 2 + 4)
+        return !isTooLong && now - start >= limit
+    }
+}
+
+#endif
