@@ -145,6 +145,16 @@ package final class QUICCodec {
     /// Gives up the bytes of the events that were taken.
     package func releaseReceived() { collector.releaseInput() }
 
+    /// Whether a packet with a short header begins with one of this side's connection ids (RFC 9000 §5.2). Servers find
+    /// a client by it whose address has changed.
+    package func owns(_ datagram: [UInt8]) -> Bool {
+        var ids = [ngtcp2_cid](repeating: ngtcp2_cid(), count: ngtcp2_conn_get_scid(connection, nil))
+        let count = ngtcp2_conn_get_scid(connection, &ids)
+        return ids.prefix(count).contains { id in
+            withUnsafeBytes(of: id.data) { datagram.dropFirst().starts(with: $0.prefix(id.datalen)) }
+        }
+    }
+
     /// Returns the events since the last call.
     package func takeEvents() -> [QUICEvent] { collector.takeEvents() }
 
