@@ -192,7 +192,7 @@ public final class HTTP3Peer: Sendable {
             state.withLock { $0.waiters.removeAll { $0 === slot } }
             Poller.shared.returnSlot(slot)
         }
-        if deadline != .max { Poller.shared.schedule(slot, at: deadline) }
+        var hasAlarm = deadline == .max
         while true {
             let (found, isOver) = state.withLock { state in
                 let found = find(&state)
@@ -202,6 +202,8 @@ public final class HTTP3Peer: Sendable {
             if let found { return found }
             guard !isOver, token.stopReason == nil else { throw .left }
             if deadline != .max, Poller.now() >= deadline { return nil }
+            if !hasAlarm { Poller.shared.schedule(slot, at: deadline) }
+            hasAlarm = true
             await Poller.shared.park(slot, until: token)
         }
     }

@@ -23,6 +23,7 @@ struct HTTP3EndingTests {
             server.route("/") { _ in .ok(.bytes(body)) }
             server.route("/slow") { _ in .ok(.chunks([.bytes(body), .pause(.milliseconds(1)), "end"])) }
             server.route("/echo") { request in .ok("\(request.bodyCount)") }
+            try await session.expect(server.url("/hello"), "hello")
             let (succeeded, cancelled) = (Watched(0), Watched(0))
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for worker in 0..<16 {
@@ -246,11 +247,13 @@ struct HTTP3EndingTests {
         try await withHTTP3 { server, session in
             server.script { peer in
                 try await peer.start()
-                var requests: [HTTP3Peer.Request] = []
-                while requests.count < 3 { requests.append(try await peer.expectRequest()) }
-                let last = requests.map(\.stream).max() ?? 0
+                var last = 0
+                for _ in 0..<3 {
+                    let request = try await peer.expectRequest()
+                    last = max(last, request.stream)
+                    try await peer.respond(to: request.stream, body: Array("ok".utf8))
+                }
                 try await peer.send(.goAway(from: UInt64(last) + 4), on: try await peer.control())
-                for request in requests { try await peer.respond(to: request.stream, body: Array("ok".utf8)) }
                 await peer.untilClosed()
             }
             let count = 60

@@ -28,7 +28,7 @@ struct HTTP3LoadTests {
                 #expect(transaction.remotePort == Int(server.port))
                 #expect(transaction.secureStart != nil || transaction.isReusedConnection)
             }
-            #expect(server.counts.accepted == 1 && server.counts.answered == 3)
+            #expect(server.counts.accepted == 1 && server.counts.requests == 3)
             #expect(server.requests.allSatisfy { $0.target == "/a?b" && $0.tls?.version == "TLSv1.3" })
         }
     }

@@ -45,10 +45,10 @@ final class RawHTTP3Client {
         #expect(isReady)
     }
 
-    /// Opens a stream and sends bytes on it.
+    /// Opens a stream and sends bytes on it; `nil` if the server permits no more streams.
     @discardableResult
-    func send(_ bytes: [UInt8], oneWay: Bool = false, isEnd: Bool = false) throws -> Int64 {
-        let stream = try #require(oneWay ? quic.openOutgoingStream() : quic.openStream())
+    func send(_ bytes: [UInt8], oneWay: Bool = false, isEnd: Bool = false) -> Int64? {
+        guard let stream = oneWay ? quic.openOutgoingStream() : quic.openStream() else { return nil }
         send(bytes, on: stream, isEnd: isEnd)
         return stream
     }

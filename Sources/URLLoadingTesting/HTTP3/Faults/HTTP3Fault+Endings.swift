@@ -76,7 +76,7 @@ extension HTTP3Fault {
             try await peer.respond(to: stream, body: answer)
             peer.stopReceiving(stream, .noError)
         },
-        instead("421", .retries) { peer, stream in try await peer.respond(to: stream, .misdirectedRequest) },
+        instead("421", .ends) { peer, stream in try await peer.respond(to: stream, .misdirectedRequest) },
     ]
 
     /// A connection that closes or stalls.

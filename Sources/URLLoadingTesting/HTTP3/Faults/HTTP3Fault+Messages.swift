@@ -33,7 +33,7 @@ extension HTTP3Fault {
     ]
 
     private static let malformed = Outcome.streamFails([.messageError])
-    private static let incomplete = Outcome.streamFails([.messageError, .requestIncomplete, .generalProtocolError])
+    private static let incomplete = Outcome.streamFails()
     static let unexpected = Outcome.connectionFails([.frameUnexpected])
 }
 
