@@ -92,7 +92,10 @@ let package = Package(
             swiftSettings: strict),
         .target(
             name: "URLLoadingTesting",
-            dependencies: ["URLLoading", "URLLoadingWire", "URLLoadingIO", "URLLoadingCOpenSSL", "URLLoadingCNghttp2"],
+            dependencies: [
+                "URLLoading", "URLLoadingWire", "URLLoadingIO", "URLLoadingCOpenSSL", "URLLoadingCNghttp2",
+                http3("URLLoadingCNghttp3"),
+            ],
             swiftSettings: strict),
         .executableTarget(
             name: "urlload",

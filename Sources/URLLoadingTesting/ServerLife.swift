@@ -8,9 +8,10 @@ import URLLoadingIO
 /// The common part of all test servers.
 protocol ServingTests: AnyObject, Sendable {
     associatedtype Connection: ServedConnection
-    var life: ServerLife { get }
+    associatedtype Listener: TestListener
+    var life: ServerLifetime<Listener> { get }
     /// Creates a connection for an accepted socket; `nil` once the server has stopped.
-    func open(_ socket: SocketTransport) -> Connection?
+    func open(_ socket: Listener.Accepted) -> Connection?
     /// Stops creating connections. Returns the existing ones.
     func stopOpening() -> [Connection]
     /// Called when all connections are closed.
@@ -25,19 +26,35 @@ protocol ServedConnection: AnyObject, Sendable {
     func end()
 }
 
+/// What accepts the connections of a server.
+protocol TestListener: Sendable {
+    associatedtype Accepted: Sendable
+    /// The port; 0 for a Unix socket.
+    var port: UInt16 { get }
+    /// Waits for the next connection. Used by one task at a time.
+    func accept(_ token: StopToken) async throws(IOFailure) -> Accepted
+    /// Gives up a connection that the server does not open.
+    func refuse(_ accepted: Accepted)
+    func close()
+}
+
+extension SocketListener: TestListener {
+    var port: UInt16 { address.port }
+    func refuse(_ socket: SocketTransport) { socket.close() }
+}
+
 /// The listening socket of a server, and its running state.
-final class ServerLife: Sendable {
-    private let listener: SocketListener
+final class ServerLifetime<Listener: TestListener>: Sendable {
+    let listener: Listener
     let token = StopToken()
     fileprivate let task = Lock<Task<Void, Never>?>(nil)
 
-    init(_ address: SocketAddress) throws(IOFailure) { listener = try SocketListener(address) }
+    init(_ listener: Listener) { self.listener = listener }
 
-    /// The port; 0 for a Unix socket.
-    var port: UInt16 { listener.address.port }
+    var port: UInt16 { listener.port }
 
     /// Accepts the next connection; `nil` when the server has stopped.
-    fileprivate func nextConnection() async -> SocketTransport? {
+    fileprivate func nextConnection() async -> Listener.Accepted? {
         while token.stopReason == nil {
             do throws(IOFailure) { return try await listener.accept(token) } catch {
                 // Out of descriptors, or the peer has already left: try again.
@@ -48,6 +65,13 @@ final class ServerLife: Sendable {
     }
 
     fileprivate func close() { listener.close() }
+}
+
+/// The lifetime of a server of TCP or of a Unix socket.
+typealias ServerLife = ServerLifetime<SocketListener>
+
+extension ServerLife {
+    convenience init(_ address: SocketAddress) throws(IOFailure) { self.init(try SocketListener(address)) }
 }
 
 extension ServingTests {
@@ -70,7 +94,7 @@ extension ServingTests {
             await withDiscardingTaskGroup { group in
                 while let socket = await life.nextConnection() {
                     guard let connection = open(socket) else {
-                        socket.close()
+                        life.listener.refuse(socket)
                         continue
                     }
                     group.addTask { await connection.serve() }

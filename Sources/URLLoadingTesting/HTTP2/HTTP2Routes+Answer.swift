@@ -21,7 +21,8 @@ extension HTTP2Routes {
                 if stream.isTunnel, let server = webSocket(for: request) {
                     try await serve(server, request, number, slot)
                 } else {
-                    try await send(await answer(to: request, stream.route), to: request, number, slot)
+                    let answered = HTTP2AnsweredStream(routes: self, number: number, slot: slot)
+                    try await answered.send(await stream.route.answer(to: request), to: request)
                 }
                 peer.server.change { $0.record.counts.answered += 1 }
             } catch {}
@@ -32,26 +33,12 @@ extension HTTP2Routes {
     }
 
     private func request(of stream: HTTP2RoutesState.Stream) -> HTTPTestServer.RecordedRequest {
-        let fields = stream.fields
-        var headers = fields.headers
-        // RFC 9113 §8.3.1
-        if let authority = fields[":authority"], headers[.host] == nil { headers[.host] = authority }
         var request = HTTPTestServer.RecordedRequest(
-            method: Method(fields[":method"] ?? ""), target: fields[":path"] ?? fields[":authority"] ?? "",
-            version: .http2,
-            headers: headers, connection: peer.connection, exchange: stream.exchange, tls: peer.tls)
+            stream.fields, .http2, connection: peer.connection, exchange: stream.exchange, tls: peer.tls)
         request.body = stream.body
         request.bodyCount = stream.bodyCount
         request.trailers = stream.trailers
         return request
-    }
-
-    private func answer(to request: HTTPTestServer.RecordedRequest, _ route: HTTPTestServer.Route) async
-        -> HTTPTestServer.Response
-    {
-        do { return try await route.handler(request) } catch {
-            return .status(.internalServerError, body: .bytes(Array("\(error)".utf8)))
-        }
     }
 
     /// Ends a stream. A client that is still sending is asked to stop (RFC 9113 §8.1).
@@ -66,53 +53,6 @@ extension HTTP2Routes {
     }
 
     // MARK: Sending
-
-    private func send(
-        _ answer: HTTPTestServer.Response, to request: HTTPTestServer.RecordedRequest, _ stream: Int, _ slot: PollSlot
-    ) async throws(StreamEnded) {
-        for interim in answer.interim {
-            try section(stream, HTTP2Fields(interim.status, interim.headers))
-            try await pause(interim.pause)
-        }
-        if let script = answer.script { return try await play(script) }
-        var headers = answer.headers
-        if let length = answer.body.length, headers[.contentLength] == nil, !answer.status.forbidsContent {
-            headers[.contentLength] = "\(length)"
-        }
-        let hasBody = request.method != .head && !answer.status.forbidsContent && answer.body.hasContent
-        try section(stream, HTTP2Fields(answer.status, headers), endStream: !hasBody)
-        if hasBody { try await send(answer.body, stream, slot) }
-    }
-
-    private func send(_ body: HTTPTestServer.Response.Body, _ stream: Int, _ slot: PollSlot) async throws(StreamEnded) {
-        switch body {
-        case .none: break
-        case .bytes(let bytes), .declared(_, let bytes): try await data(stream, slot, bytes, endStream: true)
-        case .untilClose(let pieces): try await data(stream, slot, pieces, trailers: Headers())
-        case .chunks(let pieces, let trailers): try await data(stream, slot, pieces, trailers: trailers)
-        case .repeated(let byte, let count, _):
-            let block = [UInt8](repeating: byte, count: Int(min(max(0, count), 64 * 1024)))
-            var left = max(0, count)
-            repeat {
-                let size = Int(min(left, Int64(block.count)))
-                left -= Int64(size)
-                try await data(stream, slot, block.prefix(size), endStream: left == 0)
-            } while left > 0
-        }
-    }
-
-    private func data(
-        _ stream: Int, _ slot: PollSlot, _ pieces: [HTTPTestServer.Response.Piece], trailers: Headers
-    ) async throws(StreamEnded) {
-        for piece in pieces {
-            switch piece {
-            case .bytes(let bytes): try await data(stream, slot, bytes, endStream: false)
-            case .pause(let duration): try await pause(duration)
-            }
-        }
-        if trailers.isEmpty { return insert(HTTP2Frame.data(stream: stream, [], endStream: true).bytes) }
-        try section(stream, HTTP2Fields(trailers), endStream: true)
-    }
 
     func data(_ stream: Int, _ slot: PollSlot, _ bytes: some Collection<UInt8>, endStream: Bool)
         async throws(StreamEnded)
@@ -137,19 +77,13 @@ extension HTTP2Routes {
         insert(frames.flatMap(\.bytes))
     }
 
-    private func pause(_ duration: Duration) async throws(StreamEnded) {
+    fileprivate func pause(_ duration: Duration) async throws(StreamEnded) {
         guard duration > .zero else { return }
         do throws(HTTP2Peer.Failure) { try await peer.pause(duration) } catch { throw StreamEnded() }
     }
 
-    private func play(_ script: HTTPTestServer.Response.Script) async throws(StreamEnded) {
-        for piece in script.pieces {
-            switch piece {
-            case .bytes(let bytes): insert(bytes)
-            case .pause(let duration): try await pause(duration)
-            }
-        }
-        switch script.ending {
+    fileprivate func end(_ ending: HTTPTestServer.Response.Script.Ending) {
+        switch ending {
         case .close: endAfterOutput(withReset: false)
         case .reset: endAfterOutput(withReset: true)
         case .stall, .next: break
@@ -157,23 +91,19 @@ extension HTTP2Routes {
     }
 }
 
-extension HTTPTestServer.Response.Body {
-    /// The value of content-length; `nil` for no such field.
-    fileprivate var length: Int64? {
-        switch self {
-        case .none: 0
-        case .bytes(let bytes): Int64(bytes.count)
-        case .declared(let length, _): length
-        case .repeated(_, let count, false): max(0, count)
-        case .chunks, .untilClose, .repeated: nil
-        }
-    }
+/// One stream, for the task that answers on it.
+private struct HTTP2AnsweredStream: AnsweredStream {
+    let routes: HTTP2Routes
+    let number: Int
+    let slot: PollSlot
 
-    fileprivate var hasContent: Bool {
-        switch self {
-        case .none: false
-        case .bytes(let bytes): !bytes.isEmpty
-        default: true
-        }
+    func section(_ fields: HTTP2Fields, endStream: Bool) throws(StreamEnded) {
+        try routes.section(number, fields, endStream: endStream)
     }
+    func data(_ bytes: [UInt8], endStream: Bool) async throws(StreamEnded) {
+        try await routes.data(number, slot, bytes, endStream: endStream)
+    }
+    func pause(_ duration: Duration) async throws(StreamEnded) { try await routes.pause(duration) }
+    func insert(_ bytes: [UInt8]) { routes.insert(bytes) }
+    func end(_ ending: HTTPTestServer.Response.Script.Ending) { routes.end(ending) }
 }

@@ -103,7 +103,7 @@ final class HTTP2WebSocketStream: WebSocketByteStream {
 
     func stall() async throws {
         while !routes.isGone(stream) { await Poller.shared.park(slot, until: routes.peer.token) }
-        throw HTTP2Routes.StreamEnded()
+        throw StreamEnded()
     }
 
     func reset() { routes.reset(stream) }

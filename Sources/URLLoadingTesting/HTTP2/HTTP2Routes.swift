@@ -11,9 +11,6 @@ final class HTTP2Routes: Sendable {
     let state: Lock<HTTP2RoutesState>
     private let writer = Poller.shared.borrowSlot()
 
-    /// The stream or connection has ended, so the rest of the response is not needed.
-    struct StreamEnded: Error {}
-
     init(_ peer: HTTP2Peer) {
         self.peer = peer
         let configuration = peer.server.configuration

@@ -183,11 +183,18 @@ package enum DatagramSockets {
     package static let loopback: UInt32 = 0x7F00_0001
 
     package static func send(_ datagram: [UInt8], from descriptor: Int32, to address: sockaddr_in) {
+        datagram.withUnsafeBytes { send($0, from: descriptor, to: address, flags: 0) }
+    }
+
+    /// - Parameter flags: with `MSG_DONTWAIT`, a datagram is lost where the socket has no room for it.
+    static func send(_ datagram: UnsafeRawBufferPointer, from descriptor: Int32, to address: sockaddr_in, flags: Int32)
+    {
         var address = address
         _ = withUnsafePointer(to: &address) {
             $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
                 sendto(
-                    descriptor, datagram, datagram.count, 0, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+                    descriptor, datagram.baseAddress, datagram.count, flags, $0,
+                    socklen_t(MemoryLayout<sockaddr_in>.size))
             }
         }
     }

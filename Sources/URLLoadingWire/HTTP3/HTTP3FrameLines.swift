@@ -34,10 +34,10 @@ struct HTTP3FrameLines {
             }
             stream.partial.append(bytes[index])
             index += 1
-            guard let (first, used) = Self.number(stream.partial[...]) else { continue }
+            guard let (first, used) = QUICInteger.read(stream.partial[...]) else { continue }
             if stream.name == nil {
                 (stream.name, stream.hasFrames, stream.partial) = (Self.streamName(first), first < 2, [])
-            } else if let (length, _) = Self.number(stream.partial.dropFirst(used)) {
+            } else if let (length, _) = QUICInteger.read(stream.partial.dropFirst(used)) {
                 lines.append("\(stream.name ?? ""): \(Self.frameName(first)), \(length) bytes")
                 (stream.rest, stream.partial) = (length, [])
             }
@@ -48,14 +48,6 @@ struct HTTP3FrameLines {
     }
 
     mutating func closed(_ number: Int64) { streams[number] = nil }
-
-    /// Reads an integer of variable length (RFC 9000 §16); `nil` if it is not complete.
-    private static func number(_ bytes: ArraySlice<UInt8>) -> (value: UInt64, count: Int)? {
-        guard let first = bytes.first else { return nil }
-        let count = 1 << Int(first >> 6)
-        guard bytes.count >= count else { return nil }
-        return (bytes.dropFirst().prefix(count - 1).reduce(UInt64(first & 0x3F)) { $0 << 8 | UInt64($1) }, count)
-    }
 
     private static func streamName(_ type: UInt64) -> String {
         switch type {

@@ -34,8 +34,8 @@ struct HTTP3Section {
     var size = 0
 }
 
-/// The bytes of a request's body, which stay at their place until the peer has acknowledged them.
-final class HTTP3SendQueue {
+/// The bytes of a stream, such as a request's body, which stay at their place until the peer has acknowledged them.
+package final class HTTP3SendQueue {
     private var pieces: [UnsafeMutableRawBufferPointer] = []
     /// The pieces before this one were released.
     private var first = 0
@@ -45,12 +45,14 @@ final class HTTP3SendQueue {
     private var next = 0
     private var lent = 0
     /// The bytes that were not lent yet, and those that are held.
-    private(set) var queued = 0
-    private(set) var held = 0
+    package private(set) var queued = 0
+    package private(set) var held = 0
+
+    package init() {}
 
     deinit { for piece in pieces[first...] { piece.deallocate() } }
 
-    func append(_ bytes: UnsafeRawBufferPointer) {
+    package func append(_ bytes: UnsafeRawBufferPointer) {
         guard !bytes.isEmpty else { return }
         let piece = UnsafeMutableRawBufferPointer.allocate(byteCount: bytes.count, alignment: 1)
         piece.copyMemory(from: bytes)
@@ -60,7 +62,7 @@ final class HTTP3SendQueue {
     }
 
     /// Lends the next bytes, at most `most`.
-    func lend(_ most: Int) -> UnsafeRawBufferPointer? {
+    package func lend(_ most: Int) -> UnsafeRawBufferPointer? {
         guard next < pieces.count else { return nil }
         let piece = pieces[next]
         let end = min(piece.count, lent + most)
@@ -72,7 +74,7 @@ final class HTTP3SendQueue {
     }
 
     /// Frees the pieces of which nothing was lent, and lends no more.
-    func discard() {
+    package func discard() {
         let kept = lent > 0 ? next + 1 : next
         for piece in pieces[kept...] {
             held -= piece.count
@@ -83,7 +85,7 @@ final class HTTP3SendQueue {
     }
 
     /// Releases bytes that the peer has received.
-    func release(_ count: Int) {
+    package func release(_ count: Int) {
         acknowledged += count
         held -= count
         while first < pieces.count, acknowledged >= pieces[first].count {

@@ -10,7 +10,7 @@ import URLLoadingTesting
 /// - Parameter names: those of the certificate, all of which the configuration resolves to the loopback address.
 func withBoth(
     samePort: Bool = false, names: [String] = ["localhost"],
-    _ use: (HTTP2TestServer, HTTP3Server, Configuration) async throws -> Void
+    _ use: (HTTP2TestServer, HTTP3TestServer, Configuration) async throws -> Void
 ) async throws {
     let authority = try TestCertificateAuthority(commonName: "Test root")
     let identity = try authority.issue(TestCertificateOptions(names: names))
@@ -18,13 +18,16 @@ func withBoth(
     tls.applicationProtocols = ["h2"]
     try await withHTTP2TestServer(.init(tls: tls)) { server in
         let port = server.url("/").port.flatMap { UInt16(exactly: $0) } ?? 0
-        let http3 = try HTTP3Server(identity, of: authority, port: samePort ? port : 0)
-        defer { http3.stop() }
+        var own = HTTP3TestServer.Configuration(identity)
+        if samePort { own.port = port }
         var configuration = Configuration.ephemeral
         configuration.tls.trustRoots = .pem(String(decoding: authority.pem, as: UTF8.self))
         configuration.networks.resolver = RecordingResolver()
         configuration.connections.http2PingInterval = nil
-        try await use(server, http3, configuration)
+        try await withHTTP3TestServer(own) { http3 in
+            http3.route("*") { _ in .ok("hello") }
+            try await use(server, http3, configuration)
+        }
     }
 }
 

@@ -26,7 +26,7 @@ struct HTTP3ChoiceTests {
                 try await untilHTTP3(session, server.url("/"))
                 try await expect(session, server.url("/plain"), .http3)
             }
-            #expect(http3.connections == 1)
+            #expect(http3.counts.accepted == 1)
         }
     }
 
@@ -90,8 +90,8 @@ struct HTTP3ChoiceTests {
     func lies(lie: Lie) async throws {
         try await withBoth { server, http3, configuration in
             let silent = try Unanswered()
-            let strange = try HTTP3Server()
-            defer { strange.stop() }
+            let strange = try HTTP3TestServer(.init(TestCertificateAuthority(commonName: "Elsewhere").issue()))
+            strange.start()
             let port =
                 switch lie {
                 case .noServer: try Unanswered.freePort()
@@ -102,7 +102,8 @@ struct HTTP3ChoiceTests {
             try await withSession(configuration) { session in
                 for _ in 0..<5 { try await expect(session, server.url("/"), .http2) }
             }
-            #expect(http3.connections == 0)
+            await strange.stop()
+            #expect(http3.counts.accepted == 0)
         }
     }
     enum Lie: CaseIterable { case noServer, silence, strangeCertificate }
@@ -122,7 +123,7 @@ struct HTTP3ChoiceTests {
                 let (_, response) = try await session.data(for: Request(url: server.url("/")), decisions: decisions)
                 #expect(response.http?.version == .http2)
             }
-            #expect(reasons.value.count == 1 && http3.connections == 0)
+            #expect(reasons.value.count == 1 && http3.counts.accepted == 0)
         }
     }
 
@@ -140,7 +141,7 @@ struct HTTP3ChoiceTests {
                     try await group.waitForAll()
                 }
             }
-            #expect(http3.connections == 1)
+            #expect(http3.counts.accepted == 1)
         }
     }
 

@@ -50,7 +50,7 @@ struct HTTP3MovingTests {
     ) async throws {
         let paths = ScriptedPaths()
         paths.reach(by: .ipv4((127, 0, 0, 1), port: 0))
-        try await withHTTP3(
+        try await withMovingServer(
             limits: limits,
             change: {
                 $0.networkMonitor = NetworkMonitor(paths)

@@ -93,20 +93,18 @@ struct HTTP3NetworkTests {
     func loads(loss: Double) async throws {
         let body = Data(Self.tenMebibytes[..<(1 << 20)])
         try await withRelay(
-            Self.network(3, loss: loss, delay: 2_000_000), Self.network(4, loss: loss, delay: 2_000_000),
-            answer: { HTTP3Answer(body: $0.body) }
+            Self.network(3, loss: loss, delay: 2_000_000), Self.network(4, loss: loss, delay: 2_000_000)
         ) { session, url, relay, server in
+            server.echo()
             let (data, _) = try await session.data(for: Request(url: url, method: .post, body: .data(body)))
             #expect(data == body)
-            #expect(server.connections == 1 && relay.faultCount > 0)
+            #expect(server.counts.accepted == 1 && relay.faultCount > 0)
         }
     }
 
     @Test("1,000 loads at once share one connection") func thousand() async throws {
-        try await withHTTP3(
-            change: { $0.connections.maximumPerHost = 1 },
-            answer: { HTTP3Answer(body: Array(($0[":path"] ?? "").utf8)) }
-        ) { server, session in
+        try await withHTTP3(change: { $0.connections.maximumPerHost = 1 }) { server, session in
+            server.route("*") { request in .ok(request.path) }
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for number in 0..<1_000 {
                     group.addTask {
@@ -116,12 +114,13 @@ struct HTTP3NetworkTests {
                 }
                 try await group.waitForAll()
             }
-            #expect(server.connections == 1 && server.requests == 1_000)
+            #expect(server.counts.accepted == 1 && server.counts.requests == 1_000)
         }
     }
 
     @Test("100 MiB go there and come back", .enabled(if: isLong, "URLLOADING_LONG")) func large() async throws {
-        try await withHTTP3(answer: { HTTP3Answer(body: $0.body) }) { server, session in
+        try await withHTTP3(serve: { $0.recordedBodySize = 100 << 20 }) { server, session in
+            server.echo()
             let piece = Array(Self.tenMebibytes[..<(1 << 20)])
             let body = RequestBody.stream(length: 100 << 20) {
                 AsyncStream { stream in
@@ -145,17 +144,28 @@ struct HTTP3NetworkTests {
                 }
                 #expect(count == 100 << 20 && isRight)
             }
-            #expect(server.connections == 1)
+            #expect(server.counts.accepted == 1)
+        }
+    }
+
+    @Test("A client whose address changes is found again") func rebound() async throws {
+        let body = Data(Self.tenMebibytes[..<2_000_000])
+        try await withRelay(DatagramFaults(), DatagramFaults(), rebindings: [30, 300]) { session, url, relay, server in
+            server.echo()
+            for _ in 0..<2 {
+                let (data, _) = try await session.data(for: Request(url: url, method: .post, body: .data(body)))
+                #expect(data == body)
+            }
+            #expect(relay.rebindingCount == 2 && server.counts.accepted == 1)
         }
     }
 
     private func withRelay(
-        _ up: DatagramFaults, _ down: DatagramFaults,
-        answer: @escaping @Sendable (HTTP3Received) -> HTTP3Answer = { _ in HTTP3Answer(body: Array("hello".utf8)) },
-        _ use: (Session, URL, DatagramRelay, HTTP3Server) async throws -> Void
+        _ up: DatagramFaults, _ down: DatagramFaults, rebindings: [Int] = [],
+        _ use: (Session, URL, DatagramRelay, HTTP3TestServer) async throws -> Void
     ) async throws {
-        try await withHTTP3(answer: answer) { server, session in
-            let relay = try DatagramRelay(to: server.port, client: up, server: down)
+        try await withHTTP3 { server, session in
+            let relay = try DatagramRelay(to: server.port, client: up, server: down, rebindings: rebindings)
             defer { relay.stop() }
             let url = try #require(URL(string: "https://localhost:\(relay.port)/"))
             try await use(session, url, relay, server)

@@ -11,7 +11,7 @@ import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
-/// A server of `HTTP3Peer`s on a port of the loopback address, with a thread of its own.
+/// A server of `HTTP3MemoryServer`s on a port of the loopback address, with a thread of its own.
 final class HTTP3Server: Sendable {
     let port: UInt16
     /// The certificate of its authority, in PEM.
@@ -21,7 +21,7 @@ final class HTTP3Server: Sendable {
 
     private struct State: Sendable {
         var isStopped = false
-        var orders: [@Sendable (HTTP3Peer) -> Void] = []
+        var orders: [@Sendable (HTTP3MemoryServer) -> Void] = []
         var connections = 0
         var requests = 0
         var stops: [UInt64] = []
@@ -31,7 +31,7 @@ final class HTTP3Server: Sendable {
 
     /// A client, and the addresses that it was seen at: their places are the numbers of paths.
     private struct Client {
-        let peer: HTTP3Peer
+        let peer: HTTP3MemoryServer
         var addresses: [sockaddr_in]
 
         /// Returns the number of the path of an address, which may be a new one.
@@ -73,7 +73,7 @@ final class HTTP3Server: Sendable {
 
     func stop() { state.withLock { $0.isStopped = true } }
     /// Does something to every connection.
-    func order(_ body: @escaping @Sendable (HTTP3Peer) -> Void) { state.withLock { $0.orders.append(body) } }
+    func order(_ body: @escaping @Sendable (HTTP3MemoryServer) -> Void) { state.withLock { $0.orders.append(body) } }
     /// Ignores what arrives from now on.
     func fallSilent() { state.withLock { $0.isSilent = true } }
     /// The numbers of connections and requests so far.
@@ -89,7 +89,7 @@ final class HTTP3Server: Sendable {
         _ answer: @escaping @Sendable (HTTP3Received) -> HTTP3Answer
     ) {
         var clients: [Client] = []
-        var ended: [HTTP3Peer] = []
+        var ended: [HTTP3MemoryServer] = []
         var buffer = [UInt8](repeating: 0, count: 65_536)
         while !state.withLock({ $0.isStopped }) {
             var waiting = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
@@ -117,7 +117,7 @@ final class HTTP3Server: Sendable {
                         let path = clients[index].path(from: from)
                         try? clients[index].peer.receive(datagram, on: path, now: now)
                     } else if let tls = try? QUICTLS(server: context) {
-                        let peer = HTTP3Peer(tls, limits: limits) { [self] request in
+                        let peer = HTTP3MemoryServer(tls, limits: limits) { [self] request in
                             self.state.withLock { $0.requests += 1 }
                             return answer(request)
                         }
@@ -144,7 +144,7 @@ final class HTTP3Server: Sendable {
         close(descriptor)
     }
 
-    private static func isOver(_ peer: HTTP3Peer) -> Bool { peer.end != nil || peer.quic?.isOver == true }
+    private static func isOver(_ peer: HTTP3MemoryServer) -> Bool { peer.end != nil || peer.quic?.isOver == true }
 
     private func send(_ client: Client, _ buffer: inout [UInt8], _ now: Int64) {
         buffer.withUnsafeMutableBytes { buffer in
@@ -156,6 +156,30 @@ final class HTTP3Server: Sendable {
                 }
             }
         }
+    }
+}
+
+/// Runs a test with a server that follows its clients and a session that speaks HTTP/3 only, unless `change` says otherwise.
+func withMovingServer(
+    _ options: TestCertificateOptions = .init(), limits: QUICLimits = .forServers,
+    host: UInt32 = DatagramSockets.loopback, change: (inout Configuration) -> Void = { _ in },
+    answer: @escaping @Sendable (HTTP3Received) -> HTTP3Answer = { _ in HTTP3Answer(body: Array("hello".utf8)) },
+    _ body: (HTTP3Server, Session) async throws -> Void
+) async throws {
+    let server = try HTTP3Server(options, limits: limits, host: host, answer: answer)
+    defer { server.stop() }
+    var configuration = Configuration.ephemeral
+    configuration.tls.trustRoots = .pem(server.roots)
+    configuration.connections.httpVersions = .http3PriorKnowledge
+    change(&configuration)
+    let session = Session(configuration)
+    defer { session.invalidateAndCancel() }
+    try await body(server, session)
+}
+
+extension HTTP3Server {
+    func url(_ path: String, host: String = "localhost") -> URL {
+        URL(string: "https://\(host):\(port)\(path)") ?? URL(filePath: "/")
     }
 }
 

@@ -30,10 +30,8 @@ struct HTTP3TraceTests {
     @Test("A trace shows packets and frames, and the log has one record for each packet and no token")
     func trace() async throws {
         let events = Watched<[WireTapEvent]>([])
-        try await withHTTP3(
-            change: { $0.wireTap = { event in events.change { $0.append(event) } } },
-            answer: { _ in HTTP3Answer(body: Array("hello".utf8)) }
-        ) { server, session in
+        try await withHTTP3(change: { $0.wireTap = { event in events.change { $0.append(event) } } }) {
+            server, session in
             _ = try await session.data(from: server.url("/"))
         }
         let frames = events.value.compactMap { event -> String? in

@@ -13,7 +13,7 @@ import URLLoadingWire
 final class HTTP3Wire {
     let client: HTTP3Endpoint
     let clientTLS: QUICTLS
-    let server: HTTP3Peer
+    let server: HTTP3MemoryServer
     private(set) var now: Int64 = 1_000_000_000
     private(set) var events: [HTTP3EndpointEvent] = []
     private(set) var body: [Int64: [UInt8]] = [:]
@@ -53,7 +53,7 @@ final class HTTP3Wire {
         clientTLS = try QUICTLS(
             client: contexts.0, peer: TLSPeer(name, port: 443, applicationProtocols: protocols))
         client = try HTTP3Endpoint(clientTLS, quic: quic, http: http, now: now)
-        server = HTTP3Peer(try QUICTLS(server: contexts.1), limits: limits, answer: answer)
+        server = HTTP3MemoryServer(try QUICTLS(server: contexts.1), limits: limits, answer: answer)
     }
 
     deinit { buffer.deallocate() }

@@ -25,7 +25,7 @@ struct HTTPSRecordTests {
 
     private struct Rig {
         let server: HTTP2TestServer
-        let http3: HTTP3Server
+        let http3: HTTP3TestServer
         var configuration: Configuration
         func url(_ name: String = HTTPSRecordTests.name) throws -> URL {
             let port = try #require(server.url("/").port)
@@ -34,7 +34,7 @@ struct HTTPSRecordTests {
     }
 
     private func withRig(
-        _ names: (HTTP3Server) throws -> TestNameServer, _ use: (Rig, TestNameServer) async throws -> Void
+        _ names: (HTTP3TestServer) throws -> TestNameServer, _ use: (Rig, TestNameServer) async throws -> Void
     ) async throws {
         try await withBoth(names: [Self.name, "other.h3.example"]) { server, http3, configuration in
             server.route("/") { _ in .ok("two") }
@@ -89,7 +89,7 @@ struct HTTPSRecordTests {
                     try await group.waitForAll()
                 }
             }
-            #expect(rig.http3.connections == 1 && names.names.count == 1)
+            #expect(rig.http3.counts.accepted == 1 && names.names.count == 1)
         }
     }
 
@@ -106,7 +106,7 @@ struct HTTPSRecordTests {
                 try await eventually(names.names.count) { $0 == 9 }
             }
             #expect(names.names.dropFirst().allSatisfy { $0 == target })
-            #expect(rig.http3.connections == 0)
+            #expect(rig.http3.counts.accepted == 0)
         }
     }
 
@@ -122,7 +122,7 @@ struct HTTPSRecordTests {
                 // A load of a busy machine may still find what came late.
                 #expect(used == .http2 || fault == .late)
             }
-            #expect(!names.names.isEmpty && (rig.http3.connections == 0 || fault == .late))
+            #expect(!names.names.isEmpty && (rig.http3.counts.accepted == 0 || fault == .late))
         }
     }
 
@@ -139,8 +139,8 @@ struct HTTPSRecordTests {
     }
 
     @Test("A record that lies of HTTP/3 fails no load") func lie() async throws {
-        let strange = try HTTP3Server()
-        defer { strange.stop() }
+        let strange = try HTTP3TestServer(.init(TestCertificateAuthority(commonName: "Elsewhere").issue()))
+        strange.start()
         for port in [strange.port, try DatagramSockets.free()] {
             try await withRig { _ in
                 try TestNameServer([.httpsRecord(["h3"], port: port)])
@@ -148,9 +148,10 @@ struct HTTPSRecordTests {
                 try await withSession(rig.configuration) { session in
                     for _ in 0..<5 { try await expect(session, rig.url(), .http2) }
                 }
-                #expect(rig.http3.connections == 0)
+                #expect(rig.http3.counts.accepted == 0)
             }
         }
+        await strange.stop()
     }
 
     @Test("Records without HTTP/3, or for others, change nothing") func others() async throws {

@@ -197,12 +197,14 @@ private struct HTTP3Output {
 
 /// The moments at which the poller wakes the driver. A timer cannot be taken back, so one is set only if none fires
 /// before the deadline: the driver looks at the deadline again whenever it is woken.
-struct HTTP3Alarms {
+package struct HTTP3Alarms {
     /// In descending order.
     private var set: [Int64] = []
 
+    package init() {}
+
     /// Returns the moment for which a timer must be set, if any.
-    mutating func next(_ deadline: Int64, now: Int64) -> Int64? {
+    package mutating func next(_ deadline: Int64, now: Int64) -> Int64? {
         while let first = set.last, first <= now { set.removeLast() }
         guard deadline != .max, set.last.map({ $0 > deadline }) != false else { return nil }
         set.append(deadline)

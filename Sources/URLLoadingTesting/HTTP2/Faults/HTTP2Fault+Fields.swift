@@ -4,39 +4,7 @@
 
 extension HTTP2Fault {
     /// Fields that are forbidden in every message (§8.2, §8.3).
-    public static let fields: [HTTP2Fault] = [
-        head("an upper-case name", [":status": "200", "Upper": "x"]),
-        head("a name with a blank", [":status": "200", "a b": "x"]),
-        head("a name with a colon", [":status": "200", "a:b": "x"]),
-        head("a name with CR LF", [":status": "200", "a\r\nb": "x"]),
-        head("a name with NUL", [":status": "200", "a\0b": "x"]),
-        head("an empty name", [":status": "200", "": "x"]),
-        head("a name beyond ASCII", [":status": "200", "ä": "x"]),
-        head("a value with CR LF", [":status": "200", "x": "a\r\nset-cookie: b=c"]),
-        head("a value with CR", [":status": "200", "x": "a\rb"]),
-        head("a value with LF", [":status": "200", "x": "a\nb"]),
-        head("a value with NUL", [":status": "200", "x": "a\0b"]),
-        head("a value with a blank before it", [":status": "200", "x": " a"]),
-        head("a value with a blank behind it", [":status": "200", "x": "a "]),
-        head("Connection", [":status": "200", "connection": "close"]),
-        head("Keep-Alive", [":status": "200", "keep-alive": "timeout=5"]),
-        head("Proxy-Connection", [":status": "200", "proxy-connection": "keep-alive"]),
-        head("Transfer-Encoding", [":status": "200", "transfer-encoding": "chunked"]),
-        head("Upgrade", [":status": "200", "upgrade": "h2c"]),
-        head("a second :status", [":status": "200", ":status": "404"]),
-        head("no :status", ["content-type": "text/plain"]),
-        head("an empty field section", [:]),
-        head(":status after a field", ["server": "x", ":status": "200"]),
-        head("an unknown pseudo-field", [":status": "200", ":color": "red"]),
-        head("a pseudo-field of requests", [":status": "200", ":path": "/"]),
-        head(":status with letters", [":status": "2oo"]),
-        head(":status of two digits", [":status": "20"]),
-        head(":status of four digits", [":status": "2000"]),
-        head("an empty :status", [":status": ""]),
-        head("two lengths", [":status": "200", "content-length": "2", "content-length": "3"]),
-        head("a length of letters", [":status": "200", "content-length": "two"]),
-        head("a negative length", [":status": "200", "content-length": "-2"]),
-    ]
+    public static let fields: [HTTP2Fault] = HTTP2Fields.malformedHeads.map { head($0, $1) }
 
     /// Messages with a wrong structure (§8.1, §8.6).
     public static let messages: [HTTP2Fault] = [
@@ -76,4 +44,41 @@ extension HTTP2Fault {
                 })
         }
     }
+}
+
+extension HTTP2Fields {
+    /// Heads of responses that are malformed, in HTTP/3 too (RFC 9114 §4.2, §4.3).
+    static let malformedHeads: [(name: String, fields: HTTP2Fields)] = [
+        ("an upper-case name", [":status": "200", "Upper": "x"]),
+        ("a name with a blank", [":status": "200", "a b": "x"]),
+        ("a name with a colon", [":status": "200", "a:b": "x"]),
+        ("a name with CR LF", [":status": "200", "a\r\nb": "x"]),
+        ("a name with NUL", [":status": "200", "a\0b": "x"]),
+        ("an empty name", [":status": "200", "": "x"]),
+        ("a name beyond ASCII", [":status": "200", "ä": "x"]),
+        ("a value with CR LF", [":status": "200", "x": "a\r\nset-cookie: b=c"]),
+        ("a value with CR", [":status": "200", "x": "a\rb"]),
+        ("a value with LF", [":status": "200", "x": "a\nb"]),
+        ("a value with NUL", [":status": "200", "x": "a\0b"]),
+        ("a value with a blank before it", [":status": "200", "x": " a"]),
+        ("a value with a blank behind it", [":status": "200", "x": "a "]),
+        ("Connection", [":status": "200", "connection": "close"]),
+        ("Keep-Alive", [":status": "200", "keep-alive": "timeout=5"]),
+        ("Proxy-Connection", [":status": "200", "proxy-connection": "keep-alive"]),
+        ("Transfer-Encoding", [":status": "200", "transfer-encoding": "chunked"]),
+        ("Upgrade", [":status": "200", "upgrade": "h2c"]),
+        ("a second :status", [":status": "200", ":status": "404"]),
+        ("no :status", ["content-type": "text/plain"]),
+        ("an empty field section", [:]),
+        (":status after a field", ["server": "x", ":status": "200"]),
+        ("an unknown pseudo-field", [":status": "200", ":color": "red"]),
+        ("a pseudo-field of requests", [":status": "200", ":path": "/"]),
+        (":status with letters", [":status": "2oo"]),
+        (":status of two digits", [":status": "20"]),
+        (":status of four digits", [":status": "2000"]),
+        ("an empty :status", [":status": ""]),
+        ("two lengths", [":status": "200", "content-length": "2", "content-length": "3"]),
+        ("a length of letters", [":status": "200", "content-length": "two"]),
+        ("a negative length", [":status": "200", "content-length": "-2"]),
+    ]
 }

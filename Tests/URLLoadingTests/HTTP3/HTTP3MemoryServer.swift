@@ -30,7 +30,7 @@ struct HTTP3Received {
 }
 
 /// A server over the same libraries as the client, without sockets.
-final class HTTP3Peer {
+final class HTTP3MemoryServer {
     private(set) var quic: QUICCodec?
     private let security: QUICTLS
     private let limits: QUICLimits
@@ -230,11 +230,11 @@ final class HTTP3Peer {
     }
 }
 
-private func peer(_ context: UnsafeMutableRawPointer?) -> HTTP3Peer? {
-    context.map { Unmanaged<HTTP3Peer>.fromOpaque($0).takeUnretainedValue() }
+private func peer(_ context: UnsafeMutableRawPointer?) -> HTTP3MemoryServer? {
+    context.map { Unmanaged<HTTP3MemoryServer>.fromOpaque($0).takeUnretainedValue() }
 }
 
-extension HTTP3Peer: QUICStreamSource {
+extension HTTP3MemoryServer: QUICStreamSource {
     func nextOutput(_ pieces: UnsafeMutableBufferPointer<UnsafeRawBufferPointer>) -> QUICStreamOutput? {
         withUnsafeTemporaryAllocation(of: nghttp3_vec.self, capacity: pieces.count) { list in
             var (stream, isEnd) = (Int64(-1), Int32(0))
