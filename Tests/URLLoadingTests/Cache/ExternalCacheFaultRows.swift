@@ -11,7 +11,7 @@ import URLLoadingWire
 @testable import URLLoading
 
 /// An external cache that is slow, down, full or lies: no load fails, none waits beyond its bound, memory is bounded.
-@Suite(.timeLimit(.minutes(4)))
+@Suite(.timeLimit(.minutes(15)))
 struct ExternalCacheFaultRows {
     // MARK: Lies
 
