@@ -234,8 +234,8 @@ package final class QUICCodec {
         }
     }
 
-    /// Whether the peer has been silent for three probe time-outs in a row although it was sent what it must
-    /// acknowledge.
+    /// Whether the peer has been silent for three probe time-outs in a row, or for three seconds, although it was sent
+    /// what it must acknowledge.
     package func isPeerSilent(now: Int64) -> Bool {
         !isOver && silence.isLong(probeTimeout: Int64(clamping: ngtcp2_conn_get_pto(connection)), now: max(last, now))
     }

@@ -17,12 +17,13 @@ struct QUICSilence {
     }
 
     /// Returns whether the silence has lasted for three probe time-outs, each of which is twice the one before
-    /// (RFC 9002 §6.2.1).
+    /// (RFC 9002 §6.2.1), or for three seconds: where answers have taken long, the time-outs would be longer than the
+    /// connection lives.
     func isLong(probeTimeout: Int64, now: Int64) -> Bool {
         guard let start else { return false }
-        let (limit, isTooLong) = probeTimeout.multipliedReportingOverflow(by: 1 + 2 + 4)
-        return !isTooLong && now - start >= limit
+        return now - start >= min(probeTimeout, Self.longest) * (1 + 2 + 4) || now - start >= Self.longest
     }
+    private static let longest: Int64 = 3_000_000_000
 }
 
 #endif
