@@ -253,8 +253,14 @@ public final class HTTP3Peer: Sendable {
         change { _ in }
     }
 
+    /// A client that breaks rules without an end is recorded no more often.
+    private static let mostComplaints = 1_000
+
     func complain(_ what: String) -> Failure {
-        server.change { $0.complaints.append("connection \(connection): \(what)") }
+        server.change { state in
+            guard state.complaints.count < Self.mostComplaints else { return }
+            state.complaints.append("connection \(connection): \(what)")
+        }
         return .unexpected(what)
     }
 }

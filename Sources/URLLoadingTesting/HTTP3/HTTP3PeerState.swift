@@ -131,7 +131,7 @@ struct HTTP3PeerState: Sendable {
             let size = index == items.count - 1 ? bytes.count : 0
             switch item {
             case .type(let type): add(.init(stream, .opened(type: type), size))
-            case .frame(let frame) where frame.kind == .headers: receiveSection(frame, size, on: stream)
+            case .frame(let frame) where isRequest && frame.kind == .headers: receiveSection(frame, size, on: stream)
             case .frame(let frame): add(.init(stream, .frame(frame, nil), size))
             case .tooLarge(let kind):
                 complaints.append("a frame \(kind) that is too large")
@@ -139,7 +139,7 @@ struct HTTP3PeerState: Sendable {
             }
         }
         if items.isEmpty, enlargesWindows { quic.consumed(bytes.count, on: stream) }
-        guard isEnd else { return }
+        guard isEnd, !isOver else { return }
         guard reader.hasFrames != true || reader.isBetweenFrames else {
             complaints.append("stream \(stream) ends within a frame")
             return close(.frameError)
@@ -225,6 +225,8 @@ struct HTTP3PeerState: Sendable {
     mutating func close(_ code: QUICErrorCode) {
         quic.close(code)
         phase = .over
+        // What has arrived behind the reason is of no account.
+        arrivals = []
     }
 }
 

@@ -53,7 +53,7 @@ extension HTTP3TestServer {
     /// ``Configuration/recordedRequests``.
     public var endings: [RecordedEnding] { state.withLock { Array($0.endings.all) } }
 
-    /// Violations of RFC 9000, 9114 and 9204 by clients, and what scripts expected in vain.
+    /// Violations of RFC 9000, 9114 and 9204 by clients, and what scripts expected in vain; the first 1,000.
     public var failures: [String] { state.withLock { $0.complaints } }
 
     /// Waits until the counters fulfil a condition.

@@ -26,10 +26,13 @@ extension HTTP3Fault {
     ) { peer, stream in try await peer.flood(100_000, [HTTP3Frame(.init(rawValue: 0x21))], on: stream) }
 
     /// 100,000 frames of an unknown type on the control stream.
-    public static let controlFlood = before(
+    public static let controlFlood = instead(
         "flood of unknown frames on the control stream", .connectionFails([.excessiveLoad])
-    ) { peer, _ in
+    ) { peer, stream in
         try await peer.flood(100_000, [HTTP3Frame(.init(rawValue: 0x21))], on: try await peer.control())
+        // The answer would overtake it.
+        await peer.drain()
+        try await peer.respond(to: stream, body: answer)
     }
 
     /// 10,000 interim responses.

@@ -60,7 +60,7 @@ extension HTTP3Fault {
         closed("the end of the control stream") { try await $0.control() },
         closed("the end of the encoder stream") { try await $0.qpackStreams().encoder },
         closed("the end of the decoder stream") { try await $0.qpackStreams().decoder },
-        before("a reset of the control stream", .connectionFails([.closedCriticalStream])) { peer, _ in
+        instead("a reset of the control stream", .connectionFails([.closedCriticalStream])) { peer, _ in
             peer.reset(try await peer.control(), .noError)
         },
         instead("a control stream that the client shall not send", .connectionFails([.closedCriticalStream])) {

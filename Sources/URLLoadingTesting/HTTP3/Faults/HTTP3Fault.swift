@@ -105,10 +105,11 @@ extension HTTP3Fault {
         }
     }
 
-    /// Sends these frames on the control stream, and then answers.
+    /// Sends these frames on the control stream, and answers once the client has received them.
     static func control(_ name: String, _ outcome: Outcome, _ frames: HTTP3Frame...) -> HTTP3Fault {
         before(name, outcome) { peer, _ in
             try await peer.sendRaw(frames.flatMap(\.bytes), on: try await peer.control())
+            await peer.drain()
         }
     }
 }
