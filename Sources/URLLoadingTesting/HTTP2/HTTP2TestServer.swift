@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// In this folder: a test server of HTTP/2 (22 files: frames, streams, faults)
+// In this folder: a test server of HTTP/2 (23 files: frames, streams, faults)
 
 // The lifetime of an HTTP/2 server in the test's own process. `HTTP2ServerConnection` serves connections; `HTTP2Routes`
 // behaves correctly, scripts and `HTTP2Fault` do not.
