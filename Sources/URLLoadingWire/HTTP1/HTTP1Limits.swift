@@ -5,7 +5,7 @@
 package struct HTTP1Limits: Sendable, Hashable {
     /// The size of one head with its start line and final empty line. Servers send a few KiB; nginx accepts 32 KiB by
     /// default, curl 300 KiB, browsers 256 KiB.
-    package var headSize = 256 * 1024
+    package var headSize = 64 * 1024
     /// The number of field lines in one head or trailer section. Go and curl have no limit but
     /// the size of the head; browsers and Node stop at 1,000 to 2,000.
     package var fieldCount = 1_000

@@ -4,12 +4,12 @@
 package struct HTTP2Limits: Sendable, Hashable {
     /// The size of one head as defined in RFC 9113 §6.5.2: names, values and 32 bytes for each field. Also limits its
     /// compressed form, which is never larger for a legitimate peer.
-    package var headSize = 256 * 1024
+    package var headSize = 64 * 1024
     /// The number of fields in one head or trailer section.
     package var fieldCount = 1_000
     /// The number of interim responses before the final one.
     package var informationalCount = 16
-    /// The number of CONTINUATION frames of one head. With frames of 16 KiB, a head of the largest size needs 15.
+    /// The number of CONTINUATION frames of one head. With frames of 16 KiB, a head of the largest size needs four.
     package var continuationCount = 32
     /// The number of frames without effect (PING, SETTINGS, RST_STREAM, PRIORITY, WINDOW_UPDATE, DATA that is empty or
     /// only padding, frames on an ended stream, unknown frames) between two that make progress, within ten seconds.

@@ -5,7 +5,7 @@
 /// Limits of what a peer can make the codec hold or do on one connection.
 package struct HTTP3Limits: Sendable, Hashable {
     /// The size of one head as defined in RFC 9114 §4.2.2: names, values and 32 bytes for each field.
-    package var headSize = 256 * 1024
+    package var headSize = 64 * 1024
     /// The number of fields in one head or trailer section.
     package var fieldCount = 1_000
     /// The number of interim responses before the final one.

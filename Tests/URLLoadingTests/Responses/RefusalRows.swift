@@ -89,9 +89,9 @@ struct RefusalRows {
     ]
 
     static let overLimits: [Refusal] = [
-        Refusal("\(ok)A: \(String(repeating: "x", count: 300_000))\r\n\r\n", .headTooLarge),
+        Refusal("\(ok)A: \(String(repeating: "x", count: 70_000))\r\n\r\n", .headTooLarge),
         Refusal(ok + String(repeating: "A: b\r\n", count: 1_100) + "\r\n", .tooManyFields),
-        Refusal("HTTP/1.1 200 \(String(repeating: "x", count: 300_000))", .headTooLarge),
+        Refusal("HTTP/1.1 200 \(String(repeating: "x", count: 70_000))", .headTooLarge),
         Refusal(String(repeating: "HTTP/1.1 103 Early Hints\r\n\r\n", count: 17), .tooManyInformational),
         Refusal(chunks: "1;\(String(repeating: "x", count: 17_000))\r\na\r\n", .chunkExtensionsTooLarge),
         Refusal(

@@ -133,7 +133,7 @@ public struct Configuration: Sendable {
     /// 2^30 count as 2^30.
     public struct Limits: Sendable, Hashable {
         /// The maximum size of a response's status line and header fields, in bytes.
-        public var headSize = 256 * 1024
+        public var headSize = 64 * 1024
         /// The maximum number of header fields; trailer fields are counted separately.
         public var fieldCount = 1_000
         /// The maximum size of all chunk extensions of one body, in bytes.
