@@ -26,6 +26,9 @@ ExecStart=/run/t/program $2 org.example.$1 submit http://127.0.0.1:8000/${4:-slo
 StandardOutput=append:/run/files/$1.log
 StandardError=append:/run/files/$1.log
 END
+    # The program opens its output once more, which the manager would create as root.
+    touch /run/files/$1.log
+    chown 65534:65534 /run/files/$1.log
     systemctl daemon-reload
     systemctl start $1.service
     for _ in $(seq 2400); do
