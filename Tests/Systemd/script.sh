@@ -78,7 +78,11 @@ program forked - "" stalls
 pgrep -f /run/files/state >/dev/null && echo "forked agent runs"
 half_arrived forked
 systemctl stop forked.service
-sleep 0.2
+# The manager waits for the program; the agent puts its download in order first.
+for _ in $(seq 200); do
+    pgrep -f /run/files/state >/dev/null || break
+    sleep 0.05
+done
 pgrep -f /run/files/state >/dev/null && echo "forked agent lives" || echo "forked agent ended"
 [ -e /run/files/forked.bin ] && echo "forked too early"
 systemctl start forked.service
