@@ -418,7 +418,7 @@ final class PostgresJournal: Journal {
     func claim(_ request: ClaimRequest) async throws(JournalFailure) -> ClaimedTransfers {
         try await ask { statements throws(PostgresFailure) in
             let promotes = self.state.withLock { state in
-                guard Poller.now() >= state.promotion else { return false }
+                guard case .ready = request, Poller.now() >= state.promotion else { return false }
                 state.promotion = Poller.now() + Self.promotionDelay
                 return true
             }

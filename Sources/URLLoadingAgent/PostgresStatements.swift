@@ -70,13 +70,13 @@ struct PostgresStatements: Sendable {
     /// The columns that ``transfer(_:from:hasSecrets:)`` reads, of the tables `claim`, `transfer` and `progress`.
     static let columns = "claim.number, claim.epoch, transfer.id, transfer.identifier, task, state, progress"
 
-    /// The parameters that identify a claim.
-    /// Whether the agent has a claim still.
+    /// Whether the agent has a claim still, of the parameters of ``values(_:)``.
     ///
     /// `agent = $3` would let the planner read the index of all claims from its beginning, with those that have ended:
     /// it takes that for as good as the primary key, since there are few.
     static let held = "number = $1 AND epoch = $2 AND agent IS NOT DISTINCT FROM $3"
 
+    /// The parameters that identify a claim.
     private func values(_ claim: TransferClaim) -> [PostgresValue] {
         [.init(claim.number), .init(claim.epoch), .text(agent)]
     }

@@ -259,7 +259,7 @@ extension TransferService {
         let transfer = Transfer(id: id, identifier: name, order: order, secrets: secrets)
         submissions[id] = name
         noteIdleness()
-        guard order.destination != nil || order.source != nil else {
+        guard order.kind == .upload || order.destination != nil else {
             return record(transfer, submission.secrets, client, reply)
         }
         Task { await examine(transfer, files, submission.secrets, client, reply) }
@@ -270,13 +270,11 @@ extension TransferService {
         _ transfer: Transfer, _ files: [PassedFile], _ secrets: [UInt8], _ client: AgentClient, _ reply: @escaping Reply
     ) async {
         let order = transfer.order
-        let problem = await BlockingThreads.files.call(.never) { () -> String? in Self.problem(order, files) }
-        switch problem {
-        case nil: refuse(transfer, .refused, "the agent is ending", reply)
-        case .some(.some(let words)): refuse(transfer, .refused, words, reply)
-        case .some(nil) where order.copiesSource == true: await copy(transfer, secrets, client, reply)
-        case .some(nil): record(transfer, secrets, client, reply)
-        }
+        let looked = await BlockingThreads.files.call(.never) { () -> String? in Self.problem(order, files) }
+        guard let problem = looked else { return refuse(transfer, .refused, "the agent is ending", reply) }
+        if let problem { return refuse(transfer, .refused, problem, reply) }
+        guard order.copiesSource == true else { return record(transfer, secrets, client, reply) }
+        await copy(transfer, secrets, client, reply)
     }
 
     /// Copies the file of an upload, and records the order with the copy.
@@ -376,7 +374,7 @@ extension TransferService {
         guard let scheme = URL(string: secrets.url)?.scheme?.lowercased(), ["http", "https"].contains(scheme) else {
             return "only http and https are carried out in the background"
         }
-        return order.kind == .upload && order.source == nil ? "an upload needs a file" : nil
+        return nil
     }
 
     /// Returns why an order cannot be accepted with its files; `nil` if it can. Descriptors of files and folders that

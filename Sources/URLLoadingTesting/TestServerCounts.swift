@@ -14,8 +14,8 @@ public struct TestServerCounts: Sendable, Hashable, CustomStringConvertible {
     public internal(set) var mostOpen = 0
     /// Requests whose head was read; of a server of HTTP/2 or HTTP/3, by routes.
     public internal(set) var requests = 0
-    /// Responses sent completely; of a server of HTTP/2 or HTTP/3, by routes. A client may have a response a moment before
-    /// it is counted here: wait for the number.
+    /// Responses sent completely; of a server of HTTP/2 or HTTP/3, by routes. A client may have a response a moment
+    /// before it is counted here: wait for the number.
     public internal(set) var answered = 0
     /// Faults that took effect; of a server of HTTP/2 or HTTP/3, connections to which a fault was applied.
     public internal(set) var faults = 0

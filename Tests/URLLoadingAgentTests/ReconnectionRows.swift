@@ -57,8 +57,8 @@ import URLLoadingWire
             while [ ! -S "$socket" ]; do sleep 0.05; done
 
             """
-        // Copied by another process: a file that this one writes is open in the programs that other tests start meanwhile,
-        // and is then no program (ETXTBSY).
+        // Copied by another process: a file that this one writes is open in the programs that other tests start
+        // meanwhile, and is then no program (ETXTBSY).
         try Data(command.utf8).write(to: URL(filePath: rig.folder + "/systemd-run"))
         let copying = try ChildProcess("/bin/cp", [rig.folder + "/systemd-run", commands])
         #expect(await copying.wait() == 0)

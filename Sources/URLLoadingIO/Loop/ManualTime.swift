@@ -42,7 +42,7 @@ package final class ManualTime: Sendable {
     /// fire in the order in which they were set.
     package func advance(by nanoseconds: Int64) {
         let goal = state.withLock { state in
-            // A timer at `.max` is none.
+            // Nothing is due at `.max`, which means never.
             state.goal = min(.max - 1, state.goal.saturatingAdd(max(0, nanoseconds)))
             return state.goal
         }

@@ -19,15 +19,14 @@ package final class FoundLibrary<Library: Sendable>: Sendable {
     /// - Parameter load: `nil` if the library is not installed.
     package init(_ load: @escaping @Sendable () -> Library?) { self.load = load }
 
+    /// What is known of the library. The first use loads it, which blocks.
     package var answer: Answer {
         known.withLock { known in
             guard case .unknown = known else { return known }
             if let library = load() {
                 known = .found(library)
-            } else {
-                let probe = csys_socket(AF_INET)
-                if probe >= 0 { known = .missing }
-                _ = csys_close(probe)
+            } else if FreeDescriptor.refusal == nil {
+                known = .missing
             }
             return known
         }

@@ -27,7 +27,14 @@ extension Resolver {
 package final class SystemResolver: Resolver {
     package static let shared = SystemResolver()
 
-    private let lookups = Lock<[String: Lookup]>([:])
+    private struct Lookups: Sendable {
+        /// Those that later callers join.
+        var joined: [String: Lookup] = [:]
+        /// The names with a call under way that all its callers have left. One for each name, because the calls have
+        /// few threads.
+        var left: Set<String> = []
+    }
+    private let lookups = Lock(Lookups())
     private let threads: BlockingThreads
     private let ask: @Sendable (String) -> Result<[SocketAddress], IOFailure>
 
@@ -46,27 +53,32 @@ package final class SystemResolver: Resolver {
 
     package func addresses(of name: String, _ token: StopToken) async throws(IOFailure) -> [SocketAddress] {
         let (lookup, isNew) = lookups.withLock { lookups in
-            if let going = lookups[name] { return (going, false) }
+            if let going = lookups.joined[name] { return (going, false) }
             let new = Lookup()
-            lookups[name] = new
+            lookups.joined[name] = new
             return (new, true)
         }
         if isNew {
             threads.run { [self] in
                 let answer = ask(name)
                 // Remove the lookup first: nothing is cached here, so a caller that arrives now starts a new one.
-                forget(lookup, name)
+                lookups.withLock { lookups in
+                    if lookups.joined[name] === lookup { lookups.joined[name] = nil } else { lookups.left.remove(name) }
+                }
                 lookup.finish(answer)
             }
         }
-        // A call that began while the network was away may take half a minute, in which the network comes back: who
-        // comes after all its callers have left asks anew.
-        defer { if !lookup.isWanted { forget(lookup, name) } }
+        defer { if !lookup.isWanted { leave(lookup, name) } }
         return try await lookup.answer(token)
     }
 
-    private func forget(_ lookup: Lookup, _ name: String) {
-        lookups.withLock { if $0[name] === lookup { $0[name] = nil } }
+    /// Lets later callers ask anew: a call that began while the network was away may take half a minute, in which the
+    /// network comes back.
+    private func leave(_ lookup: Lookup, _ name: String) {
+        lookups.withLock { lookups in
+            guard lookups.joined[name] === lookup, lookups.left.insert(name).inserted else { return }
+            lookups.joined[name] = nil
+        }
     }
 
     private final class Lookup: Sendable {
@@ -152,9 +164,7 @@ package final class SystemResolver: Resolver {
         // Without a free descriptor glibc can read no file and query no server, and often reports a missing name
         // instead.
         let error = csys_error()
-        let probe = csys_socket(AF_INET)
-        guard probe >= 0 || ![EMFILE, ENFILE].contains(-probe) else { return IOFailure(.system(-probe), .resolve) }
-        if probe >= 0 { _ = csys_close(probe) }
+        if let refusal = FreeDescriptor.refusal { return IOFailure(.system(refusal), .resolve) }
         return switch code {
         case EAI_NONAME, EAI_NODATA_, EAI_ADDRFAMILY_: IOFailure(.hostNotFound(name), .resolve)
         case EAI_SYSTEM: IOFailure(.system(error), .resolve)

@@ -12,22 +12,7 @@ import URLLoadingIO
 /// The first datagram of a client.
 struct HTTP3Arrival: Sendable {
     let datagram: [UInt8]
-    let address: HTTP3Address
-}
-
-/// An address of a client on this machine.
-struct HTTP3Address: Sendable, Hashable {
-    fileprivate let port: in_port_t
-    fileprivate let host: in_addr_t
-
-    fileprivate init(_ address: sockaddr_in) { (port, host) = (address.sin_port, address.sin_addr.s_addr) }
-
-    fileprivate var system: sockaddr_in {
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        (address.sin_port, address.sin_addr.s_addr) = (port, host)
-        return address
-    }
+    let address: DatagramSockets.Address
 }
 
 final class HTTP3Listener: TestListener {
@@ -38,7 +23,7 @@ final class HTTP3Listener: TestListener {
     private let state = Lock(State())
 
     private struct State: Sendable {
-        var peers: [HTTP3Address: HTTP3Peer] = [:]
+        var peers: [DatagramSockets.Address: HTTP3Peer] = [:]
         var isSilent = false
     }
 
@@ -83,7 +68,7 @@ final class HTTP3Listener: TestListener {
             }
             count += 1
             if count.isMultiple(of: Self.turn) { await Task.yield() }
-            let address = HTTP3Address(from)
+            let address = DatagramSockets.Address(from)
             let (peer, isIgnored) = state.withLock { state in
                 (state.peers[address], state.isSilent || state.peers.count >= Self.mostPeers)
             }
@@ -99,7 +84,7 @@ final class HTTP3Listener: TestListener {
     }
 
     /// Returns the connection of a client whose address has changed.
-    private func moved(_ datagram: [UInt8], to address: HTTP3Address) -> HTTP3Peer? {
+    private func moved(_ datagram: [UInt8], to address: DatagramSockets.Address) -> HTTP3Peer? {
         guard let first = datagram.first, first & 0x80 == 0 else { return nil }
         let peers = state.withLock { Array($0.peers.values) }
         guard let peer = peers.first(where: { $0.owns(datagram) }) else { return nil }
@@ -118,7 +103,7 @@ final class HTTP3Listener: TestListener {
     func fallSilent() { state.withLock { $0.isSilent = true } }
 
     /// Sends datagrams of `size` bytes. Those for which the socket has no room are lost.
-    func send(_ bytes: UnsafeRawBufferPointer, size: Int, to address: HTTP3Address) {
+    func send(_ bytes: UnsafeRawBufferPointer, size: Int, to address: DatagramSockets.Address) {
         guard !isClosed.load(ordering: .acquiring) else { return }
         for start in stride(from: 0, to: bytes.count, by: max(1, size)) {
             let datagram = UnsafeRawBufferPointer(rebasing: bytes[start..<min(bytes.count, start + size)])

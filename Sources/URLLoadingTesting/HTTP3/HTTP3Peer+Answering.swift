@@ -58,8 +58,8 @@ extension HTTP3Peer {
         return Int(stream)
     }
 
-    /// Sends frames, after those that were sent on the stream before. Does not wait for the client's windows: the frames
-    /// are kept until they permit them.
+    /// Sends frames, after those that were sent on the stream before. Does not wait for the client's windows: the
+    /// frames are kept until they permit them.
     /// - Parameter endStream: whether nothing follows on the stream.
     /// - Throws: ``Failure/left``.
     public func send(_ frames: HTTP3Frame..., on stream: Int, endStream: Bool = false) async throws(Failure) {

@@ -52,8 +52,8 @@ extension HTTP3Peer {
 
     /// Receives the body of a request to its end.
     /// - Parameter limit: the longest time to wait for the whole body.
-    /// - Throws: ``Failure``; ``Failure/streamReset`` if the client resets the stream, ``Failure/unexpected(_:)`` at the
-    ///   limit.
+    /// - Throws: ``Failure``; ``Failure/streamReset`` if the client resets the stream, ``Failure/unexpected(_:)`` at
+    ///   the limit.
     public func expectBody(
         of stream: Int, timeout limit: Duration = WaitTimedOut.usualLimit
     ) async throws(Failure) -> [UInt8] {

@@ -22,8 +22,8 @@ import URLLoadingWire
 /// }
 /// ```
 ///
-/// QUIC itself is served correctly beside the script: acknowledgements, retransmissions, and the client's windows, within
-/// which bytes are sent. When the script returns, the connection is closed with H3_NO_ERROR once the client has
+/// QUIC itself is served correctly beside the script: acknowledgements, retransmissions, and the client's windows,
+/// within which bytes are sent. When the script returns, the connection is closed with H3_NO_ERROR once the client has
 /// acknowledged all bytes, or after five seconds. One task may receive while others send. Every wait ends with
 /// ``Failure/left`` when the client leaves or the server stops. Waits for something specific also have a time limit, at
 /// which they throw ``Failure/unexpected(_:)``; ``receive()``, ``hold()`` and ``untilClosed()`` have none.
@@ -34,7 +34,7 @@ public final class HTTP3Peer: Sendable {
     let server: HTTP3TestServer
     let token = StopToken()
     let state: Lock<HTTP3PeerState>
-    private let place: Lock<HTTP3Address>
+    private let place: Lock<DatagramSockets.Address>
     private let driver = Poller.shared.borrowSlot()
     private let isReleased = Atomic<Bool>(false)
 
@@ -109,8 +109,8 @@ public final class HTTP3Peer: Sendable {
     /// The parameters of the TLS handshake; `nil` before its end.
     public var tls: HTTPTestServer.TLSInfo? { state.withLock { $0.agreed } }
 
-    /// Whether the client may send more as its bytes are received; true by default. If false, a client stops once it has
-    /// used up the windows of the connection's beginning (``HTTP3TestServer/Configuration``).
+    /// Whether the client may send more as its bytes are received; true by default. If false, a client stops once it
+    /// has used up the windows of the connection's beginning (``HTTP3TestServer/Configuration``).
     public var enlargesWindows: Bool {
         get { state.withLock { $0.enlargesWindows } }
         set { state.withLock { $0.enlargesWindows = newValue } }
@@ -118,8 +118,8 @@ public final class HTTP3Peer: Sendable {
 
     // MARK: Driving
 
-    var address: HTTP3Address { place.withLock { $0 } }
-    func move(to address: HTTP3Address) { place.withLock { $0 = address } }
+    var address: DatagramSockets.Address { place.withLock { $0 } }
+    func move(to address: DatagramSockets.Address) { place.withLock { $0 = address } }
     func owns(_ datagram: [UInt8]) -> Bool { state.withLock { $0.owns(datagram) } }
 
     func receive(_ datagram: [UInt8]) {

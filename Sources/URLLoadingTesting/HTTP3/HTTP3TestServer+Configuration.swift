@@ -14,8 +14,8 @@ extension HTTP3TestServer {
     /// try await withHTTP3TestServer(configuration) { server in … }
     /// ```
     public struct Configuration: Sendable {
-        /// The TLS identity. A client that offers no protocol of its `applicationProtocols` is refused; QUIC has TLS 1.3
-        /// only, whatever the versions here.
+        /// The TLS identity. A client that offers no protocol of its `applicationProtocols` is refused; QUIC has TLS
+        /// 1.3 only, whatever the versions here.
         public var tls: HTTPTestServer.TLS
         /// The UDP port of 127.0.0.1, such as that of a server of HTTP/2 which offers HTTP/3; 0, the default, for one
         /// that the system chooses.
@@ -35,8 +35,8 @@ extension HTTP3TestServer {
         public var idleTimeout = Duration.seconds(30)
         /// The clock for pauses and delays; `nil` for the system's. QUIC itself keeps to the system's.
         public var clock: ManualClock?
-        /// The maximum number of requests, of frames, and of ended streams that are recorded, at least 0; the oldest are
-        /// dropped first.
+        /// The maximum number of requests, of frames, and of ended streams that are recorded, at least 0; the oldest
+        /// are dropped first.
         public var recordedRequests = 10_000
         /// The maximum number of bytes of a request's body that are kept for its handler and the record, at least 0.
         public var recordedBodySize = 64 * 1024

@@ -74,7 +74,7 @@ public final class DatagramRelay: Sendable {
     }
 
     private func relay(_ listener: Int32, to server: UInt16, _ up: DatagramFaults, _ down: DatagramFaults) {
-        var clients: [DatagramSockets.Key: Client] = [:]
+        var clients: [DatagramSockets.Address: Client] = [:]
         while !state.withLock({ $0.isStopped }) {
             var waiting = ([listener] + clients.values.map(\.descriptor)).map {
                 pollfd(fd: $0, events: Int16(POLLIN), revents: 0)
@@ -82,7 +82,7 @@ public final class DatagramRelay: Sendable {
             _ = poll(&waiting, nfds_t(waiting.count), 1)
             let now = Poller.now()
             while let (datagram, from) = DatagramSockets.receive(listener) {
-                let key = DatagramSockets.Key(from)
+                let key = DatagramSockets.Address(from)
                 if clients[key] == nil, let own = try? DatagramSockets.bound() {
                     let number = state.withLock { state in
                         defer { state.clientCount += 1 }
@@ -137,10 +137,17 @@ public final class DatagramRelay: Sendable {
 /// Sockets for datagrams on the loopback address.
 package enum DatagramSockets {
     /// An address of IPv4 with its port.
-    package struct Key: Hashable, Sendable {
-        private let host: UInt32
-        private let port: UInt16
+    package struct Address: Hashable, Sendable {
+        private let host: in_addr_t
+        private let port: in_port_t
         package init(_ address: sockaddr_in) { (host, port) = (address.sin_addr.s_addr, address.sin_port) }
+
+        var system: sockaddr_in {
+            var address = sockaddr_in()
+            address.sin_family = sa_family_t(AF_INET)
+            (address.sin_port, address.sin_addr.s_addr) = (port, host)
+            return address
+        }
     }
 
     /// - Parameter host: the local address, 127.0.0.1 by default.

@@ -13,8 +13,8 @@ struct HTTP3FaultTests {
     /// Those after which a load on the same connection waits, or is rejected again.
     private static let lasting: Set = ["H3_REQUEST_REJECTED always", "an entry that never comes"]
 
-    /// nghttp3 drops a field with a wrong name or value, where RFC 9114 §10.3 demands an error, and ignores bytes behind
-    /// the number of a GOAWAY (§7.1).
+    /// nghttp3 drops a field with a wrong name or value, where RFC 9114 §10.3 demands an error, and ignores bytes
+    /// behind the number of a GOAWAY (§7.1).
     private static let tolerated: Set = [
         "a name with a blank", "a name with a colon", "a name with CR LF", "a name with NUL", "an empty name",
         "a name beyond ASCII", "a value with CR LF", "a value with CR", "a value with LF", "a value with NUL",

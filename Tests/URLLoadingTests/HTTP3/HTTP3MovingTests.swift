@@ -275,8 +275,8 @@ struct HTTP3NamespaceChild {
         try await eventually(server.moves) { $0 > 0 }
     }
 
-    /// Calls a closure in a thread with a namespace of its own. The thread wakes no task: a thread that it began for one
-    /// would be in that namespace, too.
+    /// Calls a closure in a thread with a namespace of its own. The thread wakes no task: a thread that it began for
+    /// one would be in that namespace, too.
     private func apart<R: Sendable>(_ body: @escaping @Sendable () throws -> R) async throws -> R {
         let outcome = Outcome<R>()
         Thread.detachNewThread {

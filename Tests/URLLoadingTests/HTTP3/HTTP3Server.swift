@@ -36,8 +36,8 @@ final class HTTP3Server: Sendable {
 
         /// Returns the number of the path of an address, which may be a new one.
         mutating func path(from address: sockaddr_in) -> UInt32 {
-            let key = DatagramSockets.Key(address)
-            if let known = addresses.firstIndex(where: { DatagramSockets.Key($0) == key }) { return UInt32(known) }
+            let key = DatagramSockets.Address(address)
+            if let known = addresses.firstIndex(where: { DatagramSockets.Address($0) == key }) { return UInt32(known) }
             addresses.append(address)
             return UInt32(addresses.count - 1)
         }
@@ -111,7 +111,7 @@ final class HTTP3Server: Sendable {
                     let index =
                         clients.firstIndex { $0.peer.quic?.isAddressee(of: datagram) == true }
                         ?? clients.firstIndex {
-                            DatagramSockets.Key($0.addresses[0]) == DatagramSockets.Key(from)
+                            DatagramSockets.Address($0.addresses[0]) == DatagramSockets.Address(from)
                         }
                     if let index {
                         let path = clients[index].path(from: from)
@@ -159,7 +159,8 @@ final class HTTP3Server: Sendable {
     }
 }
 
-/// Runs a test with a server that follows its clients and a session that speaks HTTP/3 only, unless `change` says otherwise.
+/// Runs a test with a server that follows its clients and a session that speaks HTTP/3 only, unless `change` says
+/// otherwise.
 func withMovingServer(
     _ options: TestCertificateOptions = .init(), limits: QUICLimits = .forServers,
     host: UInt32 = DatagramSockets.loopback, change: (inout Configuration) -> Void = { _ in },

@@ -7,8 +7,8 @@ import Testing
 import URLLoading
 import URLLoadingTesting
 
-/// Runs a test with a server of HTTP/3 and a session that speaks HTTP/3 only, unless `change` says otherwise. At the end
-/// the client must have kept every rule, unless scripts expect something in vain.
+/// Runs a test with a server of HTTP/3 and a session that speaks HTTP/3 only, unless `change` says otherwise. At the
+/// end the client must have kept every rule, unless scripts expect something in vain.
 /// - Parameters:
 ///   - options: the certificate.
 ///   - serve: changes the server's configuration, which keeps bodies of up to 16 MiB for its handlers.

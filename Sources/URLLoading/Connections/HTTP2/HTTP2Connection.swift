@@ -245,7 +245,7 @@ extension HTTP2Limits {
         streamWindow = Int32(clamping: windows.initial)
         connectionWindow = Int32(clamping: windows.connection)
         headSize = min(max(0, limits.headSize), 1 << 30)
-        // A head of that size in frames of 16 KiB, and the number that is left for smaller ones.
+        // As many frames of 16 KiB as a head of that size takes, and 16 more for a server that sends smaller ones.
         continuationCount = max(continuationCount, headSize / 16_384 + 16)
         fieldCount = max(0, limits.fieldCount)
         informationalCount = max(0, limits.informationalCount)
