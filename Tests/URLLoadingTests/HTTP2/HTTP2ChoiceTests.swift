@@ -284,10 +284,8 @@ struct HTTP2ChoiceTests {
         }
     }
 
-    @Test("a first connection that fails takes only the loads with it that it was given to")
-    func aFailedFirstConnectionAttemptFailsOnlyItsOwnLoad()
-        async throws
-    {
+    @Test("a first connection that fails takes only the load with it that it was made for")
+    func aFailedFirstConnectionFailsOnlyItsOwnLoad() async throws {
         try await withSecureHTTP2 { server, configuration in
             server.route("/") { _ in .ok("two") }
             server.script(onConnection: 1) { peer in peer.abort() }
@@ -296,8 +294,8 @@ struct HTTP2ChoiceTests {
                     for _ in 0..<10 { group.addTask { (try? await session.data(from: server.url("/"))) != nil } }
                     return await group.reduce(into: [Bool]()) { $0.append($1) }
                 }
-                // The server may be late: besides the load that has connected, others have a place by then.
-                #expect(outcomes.count { $0 } >= 5)
+                // Others that have a place by then send their requests again; that one only if it has not sent it.
+                #expect(outcomes.count { $0 } >= 9)
             }
         }
     }

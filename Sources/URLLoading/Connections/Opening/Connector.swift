@@ -107,7 +107,7 @@ final class Connector: Sendable {
             return .own(HTTP1Connection(transport, route, identifier, configuration))
         }
         do throws(WireViolation) {
-            return .shared(try HTTP2Connection(transport, route, identifier, configuration))
+            return .shared(try HTTP2Connection(transport, route, identifier, configuration), isNew: true)
         } catch {
             transport.close()
             throw LoadError(error, .connecting)

@@ -3,17 +3,18 @@
 /// The result of a lease: an exclusive connection, or a stream slot on a shared one.
 enum LeasedConnection: Sendable {
     case own(HTTP1Connection)
-    case shared(HTTP2Connection)
+    /// A place on a connection. `isNew` if it was made for this load; otherwise its peer may be about to close it.
+    case shared(HTTP2Connection, isNew: Bool)
     #if HTTP3
-    case http3(HTTP3Connection)
+    case http3(HTTP3Connection, isNew: Bool)
     #endif
 
     func close() {
         switch self {
         case .own(let connection): connection.close()
-        case .shared(let connection): connection.close()
+        case .shared(let connection, _): connection.close()
         #if HTTP3
-        case .http3(let connection): connection.close()
+        case .http3(let connection, _): connection.close()
         #endif
         }
     }

@@ -9,9 +9,9 @@ extension ConnectionPool {
     func leave(_ connection: HTTP3Connection) { http3.leave(connection) }
 
     /// Lets the next load have the turn to connect over TCP, because this one has a place on an HTTP/3 connection.
-    func leaveTurn(_ route: Route, _ connection: HTTP3Connection) -> LeasedConnection {
+    func leaveTurn(_ route: Route, _ leased: LeasedConnection) -> LeasedConnection {
         for waiter in withSharing({ $0.failedToConnect(route, isOwnFault: false) }) { waiter.slot.wake() }
-        return .http3(connection)
+        return leased
     }
 
     /// Notes that requests of a route are to use another version of HTTP for a time. Returns false if the configuration

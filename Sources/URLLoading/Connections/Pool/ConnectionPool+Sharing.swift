@@ -46,7 +46,7 @@ extension ConnectionPool {
         _ route: Route, for request: ConnectionRequest
     ) async throws(LoadError) -> LeasedConnection {
         #if HTTP3
-        if let connection = try await http3.lease(route, for: request) { return .http3(connection) }
+        if let leased = try await http3.lease(route, for: request) { return leased }
         #endif
         var waiter: Sharing.Waiter?
         let least = request.since ?? .min
@@ -67,7 +67,7 @@ extension ConnectionPool {
                 connection.readIfIdle()
                 guard connection.isRetired else {
                     connection.probeIfIdleLong()
-                    return .shared(connection)
+                    return .shared(connection, isNew: false)
                 }
                 leave(connection)
             case .alone:
@@ -88,9 +88,7 @@ extension ConnectionPool {
         do throws(LoadError) {
             var addresses: FoundAddresses?
             #if HTTP3
-            if hasWaited, let connection = try await http3.lease(route, for: request) {
-                return leaveTurn(route, connection)
-            }
+            if hasWaited, let leased = try await http3.lease(route, for: request) { return leaveTurn(route, leased) }
             let start = Poller.now()
             let asks = request.since == nil && http3.ask(route, for: request)
             #else
@@ -102,12 +100,12 @@ extension ConnectionPool {
                 let found = try await request.handle.connecting(time) { () throws(LoadError) in
                     try await connector.allowedAddresses(of: route.origin, request)
                 }
-                if coalesces, let other = coalesce(route, found) { return .shared(other) }
+                if coalesces, let other = coalesce(route, found) { return .shared(other, isNew: false) }
                 #if HTTP3
                 if asks,
-                    let connection = try await http3.leaseAsked(route, for: request, at: found, since: start)
+                    let leased = try await http3.leaseAsked(route, for: request, at: found, since: start)
                 {
-                    return leaveTurn(route, connection)
+                    return leaveTurn(route, leased)
                 }
                 #endif
                 addresses = FoundAddresses(addresses: found, time: time)

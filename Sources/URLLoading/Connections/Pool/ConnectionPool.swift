@@ -41,7 +41,7 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
             if let order = pool.oldestIdleOrder, order < oldest.idleOrder { return pool.evictOldest().map { .own($0) } }
             // A connection without streams has no waiters.
             _ = shared.remove(oldest, oldest.route)
-            return .shared(oldest)
+            return .shared(oldest, isNew: false)
         }
     }
     let versions: Configuration.HTTPVersions
@@ -319,7 +319,7 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
                 route, for: request, at: addresses, offersHTTP2: offersHTTP2)
             switch connection {
             case .own: state.withLock { $0.pool.connected(route) }
-            case .shared(let connection):
+            case .shared(let connection, _):
                 share(connection, isFirst: isFirst)
                 // A shared connection does not count against the limit of connections per host.
                 act(on: state.withLock { $0.pool.failedToConnect(route) })

@@ -43,7 +43,7 @@ final class HTTP3Pool: Sendable {
     // MARK: Leasing
 
     /// Returns a place on a connection; nil if the load is to use TCP.
-    func lease(_ route: Route, for request: ConnectionRequest) async throws(LoadError) -> HTTP3Connection? {
+    func lease(_ route: Route, for request: ConnectionRequest) async throws(LoadError) -> LeasedConnection? {
         let isOnly = versions == .http3PriorKnowledge
         if !isOnly, !services.isReady { await services.load(for: request.handle) }
         if let obstacle = obstacle(route, request) {
@@ -78,7 +78,7 @@ final class HTTP3Pool: Sendable {
         return target
     }
 
-    private func takeTCP(_ reason: String) -> HTTP3Connection? {
+    private func takeTCP(_ reason: String) -> LeasedConnection? {
         connector.configuration.wireTap?(.tookTCP(reason))
         return nil
     }
@@ -100,7 +100,7 @@ final class HTTP3Pool: Sendable {
     ///   - start: when they were asked for.
     func leaseAsked(
         _ route: Route, for request: ConnectionRequest, at addresses: [SocketAddress], since start: Int64
-    ) async throws(LoadError) -> HTTP3Connection? {
+    ) async throws(LoadError) -> LeasedConnection? {
         try await offers.answer(of: route.origin, until: start + Self.recordPatience, request.handle)
         guard offers.service(of: route.origin) != nil else { return nil }
         return try await leaseRaced(route, for: request, at: addresses)
@@ -114,7 +114,9 @@ final class HTTP3Pool: Sendable {
         _ = takeTCP(obstacle(route, request) ?? "the server has not offered it")
     }
 
-    private func leaseOnly(_ route: Route, for request: ConnectionRequest) async throws(LoadError) -> HTTP3Connection {
+    private func leaseOnly(
+        _ route: Route, for request: ConnectionRequest
+    ) async throws(LoadError) -> LeasedConnection {
         var waiter: Sharing.Waiter?
         while true {
             let (lease, woken) = state.withLock { Self.lease(route, request, after: waiter, &$0) }
@@ -122,10 +124,10 @@ final class HTTP3Pool: Sendable {
             waiter = nil
             switch lease {
             case .use(let connection):
-                if !connection.isRetired { return connection }
+                if !connection.isRetired { return .http3(connection, isNew: false) }
                 leave(connection)
             case .alone: throw LoadError(.notHTTP3, phase: .connecting, party: .remote)
-            case .connect: return try await open(route, for: request)
+            case .connect: return .http3(try await open(route, for: request), isNew: true)
             case .wait(let new):
                 try await request.handle.turn(in: new.slot) {
                     state.withLock { _ in new.isCalled } ? () : nil
@@ -163,8 +165,9 @@ final class HTTP3Pool: Sendable {
 
     private func leaseRaced(
         _ route: Route, for request: ConnectionRequest, at addresses: [SocketAddress]? = nil
-    ) async throws(LoadError) -> HTTP3Connection? {
+    ) async throws(LoadError) -> LeasedConnection? {
         var waiter: Sharing.Waiter?
+        var begins = false
         let start = Poller.now()
         let limit = start + Self.patience
         while true {
@@ -188,8 +191,10 @@ final class HTTP3Pool: Sendable {
                     for stage in [TransactionRecord.Stage.connectStart, .secureStart] { record.mark(stage, at: start) }
                     for stage in [TransactionRecord.Stage.secureEnd, .connectEnd] { record.mark(stage) }
                 }
-                return connection
-            case .connect(let target): begin(route, target, request.access, addresses)
+                return .http3(connection, isNew: begins)
+            case .connect(let target):
+                begin(route, target, request.access, addresses)
+                begins = true
             case .wait(let new):
                 Poller.shared.schedule(new.slot, at: limit)
                 let isCalled = try await request.handle.turn(in: new.slot) { () -> Bool? in

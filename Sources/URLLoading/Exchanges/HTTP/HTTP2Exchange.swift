@@ -8,11 +8,11 @@ import URLLoadingWire
 final class HTTP2Exchange: StreamExchange<HTTP2Connection>, NetworkExchange, @unchecked Sendable {
     /// - Parameter connection: a connection on which a stream is reserved for this exchange.
     override init(
-        _ connection: HTTP2Connection, _ load: LoadContext, _ request: PreparedRequest, over route: Route,
-        _ record: TransactionRecord?
+        _ connection: HTTP2Connection, isReused: Bool, _ load: LoadContext, _ request: PreparedRequest,
+        over route: Route, _ record: TransactionRecord?
     ) {
-        super.init(connection, load, request, over: route, record)
-        record?.lease(connection.facts, connection.route, isReused: wasUsed, .http2)
+        super.init(connection, isReused: isReused, load, request, over: route, record)
+        record?.lease(connection.facts, connection.route, isReused: isReused, .http2)
     }
 
     func fallsBack() -> Bool {

@@ -10,11 +10,11 @@ import URLLoadingWire
 final class HTTP3Exchange: StreamExchange<HTTP3Connection>, NetworkExchange, @unchecked Sendable {
     /// - Parameter connection: a connection on which a stream is reserved for this exchange.
     override init(
-        _ connection: HTTP3Connection, _ load: LoadContext, _ request: PreparedRequest, over route: Route,
-        _ record: TransactionRecord?
+        _ connection: HTTP3Connection, isReused: Bool, _ load: LoadContext, _ request: PreparedRequest,
+        over route: Route, _ record: TransactionRecord?
     ) {
-        super.init(connection, load, request, over: route, record)
-        if let facts = connection.facts { record?.lease(facts, connection.route, isReused: wasUsed, .http3) }
+        super.init(connection, isReused: isReused, load, request, over: route, record)
+        if let facts = connection.facts { record?.lease(facts, connection.route, isReused: isReused, .http3) }
     }
 
     /// Whether the server wants the request over another version of HTTP (RFC 9114 §8.1).

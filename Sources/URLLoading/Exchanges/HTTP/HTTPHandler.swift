@@ -288,22 +288,22 @@ struct HTTPHandler: Sendable {
                 throw refusal
             }
             return HTTPExchange(connection, load, request.request.url, wanted.record)
-        case .shared(let connection):
-            if connection.places.streamsBegun > 0, let refusal = refusal(of: connection.transport, wanted, load) {
+        case .shared(let connection, let isNew):
+            if !isNew, let refusal = refusal(of: connection.transport, wanted, load) {
                 load.core.pool.leave(connection)
                 throw refusal
             }
-            return HTTP2Exchange(connection, load, request, over: route, wanted.record)
+            return HTTP2Exchange(connection, isReused: !isNew, load, request, over: route, wanted.record)
         #if HTTP3
-        case .http3(let connection):
-            if connection.places.streamsBegun > 0,
+        case .http3(let connection, let isNew):
+            if !isNew,
                 let refusal = wanted.access.refusal(to: connection.remote, load.core.configuration.networkMonitor)
             {
                 load.core.pool.http3.leave(connection)
                 throw refusal
             }
             connection.admit(wanted.access)
-            return HTTP3Exchange(connection, load, request, over: route, wanted.record)
+            return HTTP3Exchange(connection, isReused: !isNew, load, request, over: route, wanted.record)
         #endif
         }
     }

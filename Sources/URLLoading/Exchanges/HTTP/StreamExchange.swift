@@ -34,8 +34,9 @@ class StreamExchange<Connection: StreamConnection>: @unchecked Sendable {
     final var isDecoding: Bool { body.isDecoding }
     private var isReleased = false
     final let requestTime: Double
-    /// Whether the connection has carried another request before.
-    final let wasUsed: Bool
+    /// Whether the connection was made for another load, or has carried another request before: its peer may have been
+    /// about to close it.
+    final let isReused: Bool
 
     #if !DEBUG
     @exclusivity(unchecked)
@@ -48,15 +49,15 @@ class StreamExchange<Connection: StreamConnection>: @unchecked Sendable {
     final var hasFailed: Bool { received.failure != nil }
 
     init(
-        _ connection: Connection, _ load: LoadContext, _ request: PreparedRequest, over route: Route,
+        _ connection: Connection, isReused: Bool, _ load: LoadContext, _ request: PreparedRequest, over route: Route,
         _ record: TransactionRecord?
     ) {
         self.connection = connection
+        self.isReused = isReused
         owner = load
         requestTime = load.core.cache?.now() ?? 0
         url = request.request.url
         self.route = route
-        wasUsed = connection.places.streamsBegun > 0
         stream = connection.makeStream(hasBody: request.body != nil || request.webSocket != nil)
         load.handle.attach(stream.slot)
         self.record = record
@@ -67,7 +68,7 @@ class StreamExchange<Connection: StreamConnection>: @unchecked Sendable {
     // MARK: What the handler asks
 
     final var failedStale: Bool {
-        (wasUsed || owner.signs) && !received.hasBegun && owner.stopReason == nil
+        (isReused || owner.signs) && !received.hasBegun && owner.stopReason == nil
             && received.failure?.isLostConnection == true
     }
     final var refusal: RetryPlan.Refusal? {

@@ -61,7 +61,10 @@ extension HTTP3Fault {
         closed("the end of the encoder stream") { try await $0.qpackStreams().encoder },
         closed("the end of the decoder stream") { try await $0.qpackStreams().decoder },
         instead("a reset of the control stream", .connectionFails([.closedCriticalStream])) { peer, _ in
-            peer.reset(try await peer.control(), .noError)
+            let control = try await peer.control()
+            // A reset that overtakes the type ends a stream of which the client does not know what it was.
+            await peer.drain()
+            peer.reset(control, .noError)
         },
         instead("a control stream that the client shall not send", .connectionFails([.closedCriticalStream])) {
             peer, _ in

@@ -85,6 +85,6 @@ extension ConnectionPool {
             return nil
         }
         found.probeIfIdleLong()
-        return .shared(found)
+        return .shared(found, isNew: false)
     }
 }
