@@ -4,6 +4,7 @@
 // notification of the data was used up, and it goes on only when a timer wakes it.
 
 #if DEBUG
+import Glibc
 import Synchronization
 import URLLoadingCSystem
 
@@ -23,7 +24,7 @@ package enum LostWakeUp {
         guard isLost(at: slot, waitingSince: start) else { return }
         let duration = (csys_now() - start) / 1_000_000
         report(
-            "a wait of \(duration) ms ended although nothing told it of its socket's data (\(name(of: slot)), "
+            "a wait of \(duration) ms ended although nothing told it of its socket's data (port \(port(of: slot)), "
                 + "\(CommandLine.arguments.first ?? "?"))")
     }
 
@@ -50,12 +51,13 @@ package enum LostWakeUp {
             && csys_wait_readable(descriptor, 0) > 0 && csys_peek(descriptor) > 0
     }
 
-    /// The local address tells which of a test's sockets it is.
-    private static func name(of slot: PollSlot) -> String {
+    /// The local port tells which of a test's sockets it is; 0 for none. IPv4 and IPv6 have it in the same place.
+    private static func port(of slot: PollSlot) -> Int {
         var storage = sockaddr_storage()
         var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
-        let result = csys_local_address(slot.brief.descriptor.load(ordering: .acquiring), &storage, &length)
-        return (result == 0 ? SocketAddress(storage, length: length)?.description : nil) ?? "a socket without an address"
+        _ = csys_local_address(slot.brief.descriptor.load(ordering: .acquiring), &storage, &length)
+        guard [AF_INET, AF_INET6].contains(Int32(storage.ss_family)) else { return 0 }
+        return withUnsafeBytes(of: storage) { Int($0[2]) << 8 | Int($0[3]) }
     }
 
     /// Writes the line to the standard error, and to the file that the environment names: `script/test` reads that file
