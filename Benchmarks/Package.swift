@@ -11,6 +11,10 @@ let withAHC = peers.contains("ahc")
 /// `URLLOADING_BENCH_OURS=0` measures the other clients only, even if the library does not build.
 let withOurs = Context.environment["URLLOADING_BENCH_OURS"] != "0"
 
+/// `URLLOADING_BENCH_HTTP3=1` builds the library with HTTP/3 (set by script/bench --http3).
+let traits: Set<Package.Dependency.Trait> =
+    Context.environment["URLLOADING_BENCH_HTTP3"] == "1" ? ["HTTP3"] : [.defaults]
+
 let strict: [SwiftSetting] = [
     .swiftLanguageMode(.v6),
     .enableUpcomingFeature("ExistentialAny"),
@@ -25,7 +29,7 @@ let package = Package(
     products: [
         .library(name: "malloccount", type: .dynamic, targets: ["malloccount"])
     ],
-    dependencies: (withOurs ? [.package(name: "URLLoading", path: "..")] : [])
+    dependencies: (withOurs ? [.package(name: "URLLoading", path: "..", traits: traits)] : [])
         + (withAHC
             ? [.package(url: "https://github.com/swift-server/async-http-client.git", exact: "1.37.0")] : []),
     targets: [

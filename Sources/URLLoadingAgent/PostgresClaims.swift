@@ -80,7 +80,7 @@ extension PostgresStatements {
         let held = try await connection.run(
             "renew",
             """
-            UPDATE urlloading.claim SET lease = clock_timestamp() + \(lease) WHERE agent = $1
+            UPDATE urlloading.claim SET lease = clock_timestamp() + \(lease) WHERE agent = $1 AND agent <> ''
             RETURNING number, epoch
             """, [.text(agent)])
         let names = try await connection.run(
@@ -99,7 +99,8 @@ extension PostgresStatements {
     /// Makes transfers ready whose time has come, and those of agents that have not renewed their claims; forgets what
     /// says nothing any more of agents, hosts and affinities.
     func tidy() async throws(PostgresFailure) {
-        try await promote()
+        var whole = Int64?.none
+        try await promote(since: &whole)
         if endsForeignClaims {
             let freed = try await connection.run(
                 "free",
@@ -130,18 +131,33 @@ extension PostgresStatements {
             """, [.text(agent)])
     }
 
-    /// Makes transfers ready whose time has come.
+    /// How far the times of transfers may lie before the last look, in microseconds: they are seen when their change is
+    /// committed.
+    private static let lateness: Int64 = 2_000_000
+
+    /// Makes transfers ready whose time has come, the first of them.
+    ///
+    /// The index has entries of all that have waited since the last vacuum, and of more while a transaction elsewhere
+    /// is held open, so a look does not begin at the earliest one.
+    /// - Parameter since: where the look begins, in microseconds since 1970 of the database's clock, `nil` for
+    ///   everything. It is set to where the next one may begin, if this one came to its end.
     /// - Returns: whether there were some.
     @discardableResult
-    private func promote() async throws(PostgresFailure) -> Bool {
+    private func promote(since: inout Int64?) async throws(PostgresFailure) -> Bool {
+        let most = 1_000
         let promoted = try await connection.run(
             "promote",
             """
             WITH chosen AS (SELECT number FROM urlloading.claim
-            WHERE due <= statement_timestamp() AND agent IS NULL ORDER BY due LIMIT 1000 FOR UPDATE SKIP LOCKED)
-            UPDATE urlloading.claim SET ready = true, due = NULL FROM chosen WHERE claim.number = chosen.number
-            """)
-        return promoted.changed > 0
+            WHERE due >= coalesce(timestamptz 'epoch' + $1::bigint * interval '1 microsecond', '-infinity')
+            AND due <= statement_timestamp() AND agent IS NULL ORDER BY due LIMIT \(most) FOR UPDATE SKIP LOCKED),
+            promoted AS (UPDATE urlloading.claim SET ready = true, due = NULL FROM chosen
+            WHERE claim.number = chosen.number RETURNING claim.number)
+            SELECT count(*), (extract(epoch FROM statement_timestamp()) * 1e6)::bigint FROM promoted
+            """, [.init(since)])
+        guard let row = promoted.rows.first else { return false }
+        if row.integer(0) < most { since = row.integer(1) - Self.lateness }
+        return row.integer(0) > 0
     }
 
     /// Lets no transfer of a host begin for some time.
@@ -158,17 +174,26 @@ extension PostgresStatements {
     // MARK: Claims
 
     /// Claims transfers.
-    /// - Parameter promotes: whether transfers whose time has come are made ready first. Otherwise that is done only if
-    ///   none is ready: a look at those that wait passes over all that have waited since the last vacuum.
-    func claim(_ request: ClaimRequest, promotes: Bool) async throws(PostgresFailure) -> ClaimedTransfers {
+    /// - Parameters:
+    ///   - promotes: whether transfers whose time has come are made ready first. Otherwise that is done only if none is
+    ///     ready.
+    ///   - dueSince: where the look for them begins, see ``promote(since:)``. If none is ready, it begins at the
+    ///     earliest one.
+    func claim(
+        _ request: ClaimRequest, promotes: Bool, dueSince: inout Int64?
+    ) async throws(PostgresFailure) -> ClaimedTransfers {
         switch request {
         case .ready(let count, let room, let last, let takesDiscretionary):
-            if promotes { try await promote() }
+            let looksAtAll = promotes && dueSince == nil
+            if promotes { try await promote(since: &dueSince) }
             var (found, begun) = (ClaimedTransfers(), Int64?.none)
             let choice = Choice(count: count, room: room, takesDiscretionary: takesDiscretionary)
             found.transfers = try await claim(choice, after: last, &begun)
-            if found.transfers.isEmpty, !promotes, try await promote() {
-                found.transfers = try await claim(choice, after: last, &begun)
+            if found.transfers.isEmpty, !looksAtAll {
+                dueSince = nil
+                if try await promote(since: &dueSince) {
+                    found.transfers = try await claim(choice, after: last, &begun)
+                }
             }
             if found.transfers.isEmpty { found.next = try await next(since: begun) }
             found.last = found.transfers.last?.identifier

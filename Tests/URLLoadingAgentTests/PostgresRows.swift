@@ -84,7 +84,53 @@ struct PostgresRows {
     /// The planner, whose statistics are older than what is ready, must not take an index for small.
     @Test("A claim, and a write about one, read a few entries of the indexes, however many transfers are ready")
     func reads() async throws {
-        let address = try await Self.database()
+        let (journal, admin, _) = try await Self.filled()
+        for _ in 0..<2 {
+            let claimed = try await journal.claim(.ready(atMost: 8)).transfers.map(\.claim)
+            #expect(claimed.count == 8)
+            for claim in claimed {
+                try await journal.write(
+                    [.update(claim, state: [4], progress: [], standing: .working)], mayFail: false)
+            }
+        }
+        let read = try await Self.entriesRead(by: journal, admin)
+        #expect(read > 0 && read < 2_000, "\(read) entries")
+    }
+
+    @Test("What other agents have claimed from other hosts costs a claim nothing, though its plan is older")
+    func readsBesideOthers() async throws {
+        let (journal, admin, _) = try await Self.filled()
+        #expect(try await journal.claim(.ready(atMost: 8)).transfers.count == 8)
+        try await admin.run(
+            """
+            UPDATE urlloading.claim SET agent = 'other', lease = clock_timestamp() + interval '1 hour'
+            WHERE agent IS NULL AND host NOT IN ('host0', 'host1', 'host2')
+            """)
+        for _ in 0..<3 { #expect(try await journal.claim(.ready(atMost: 4)).transfers.count == 4) }
+        let read = try await Self.entriesRead(by: journal, admin, of: "claim_of_agent")
+        #expect(read < 100, "\(read) entries")
+    }
+
+    @Test("A look for transfers whose time has come passes over those that were made ready long before")
+    func readsOfPromotions() async throws {
+        let (journal, admin, address) = try await Self.filled(waiting: true)
+        let holder = try await PostgresConnection.open(address)
+        try await holder.run("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM urlloading.claim LIMIT 1")
+        for _ in 0..<20 {
+            #expect(try await journal.claim(.ready(atMost: 1)).transfers.count == 1)
+            try await Task.sleep(for: .milliseconds(260))
+        }
+        let read = try await Self.entriesRead(by: journal, admin)
+        try await holder.run("COMMIT")
+        #expect(read > 0 && read < 40_000, "\(read) entries")
+    }
+
+    /// Makes 5,000 transfers, which are ready, and the planner does not know it.
+    /// - Parameter waiting: whether they wait until a time instead, which was a minute ago.
+    private static func filled(
+        waiting: Bool = false
+    ) async throws -> (PostgresJournal, PostgresConnection, address: String) {
+        let address = try await database()
         let journal = try await PostgresJournal.open(address) { _ in }
         try await JournalRows.identify(["a"], journal)
         let admin = try await PostgresConnection.open(address)
@@ -95,34 +141,34 @@ struct PostgresRows {
             """,
             "INSERT INTO urlloading.progress SELECT number, '', '' FROM urlloading.transfer",
             """
-            INSERT INTO urlloading.claim (number, identifier, host, priority, discretionary, ready)
-            SELECT number, identifier, 'host' || number % 50, 100, false, false FROM urlloading.transfer
+            INSERT INTO urlloading.claim (number, identifier, host, priority, discretionary, ready, due)
+            SELECT number, identifier, 'host' || number % 50, 100, false, false,
+            CASE WHEN \(waiting) THEN clock_timestamp() - interval '1 minute' END FROM urlloading.transfer
             """,
-            "ANALYZE", "UPDATE urlloading.claim SET ready = true",
+            "ANALYZE", "UPDATE urlloading.claim SET ready = true WHERE due IS NULL",
         ] {
             try await admin.run(text)
         }
-        for _ in 0..<2 {
-            let claimed = try await journal.claim(.ready(atMost: 8)).transfers.map(\.claim)
-            #expect(claimed.count == 8)
-            for claim in claimed {
-                try await journal.write(
-                    [.update(claim, state: [4], progress: [], standing: .working)], mayFail: false)
-            }
-        }
-        // What a session has read is counted when it ends.
-        try await Self.close(journal)
-        var read: Int64 = 0
-        for _ in 0..<200 where read == 0 {
+        return (journal, admin, address)
+    }
+
+    /// Closes a journal. Returns how many entries of the indexes of claims were read: what a session has read is counted
+    /// when it ends.
+    private static func entriesRead(
+        by journal: PostgresJournal, _ admin: PostgresConnection, of index: String = "claim_%"
+    ) async throws -> Int64 {
+        try await close(journal)
+        for _ in 0..<200 {
             try await Task.sleep(for: .milliseconds(50))
             let found = try await admin.run(
                 """
-                SELECT coalesce(sum(idx_tup_read), 0)::bigint FROM pg_stat_user_indexes
-                WHERE schemaname = 'urlloading' AND indexrelname LIKE 'claim_%'
+                SELECT coalesce(sum(idx_tup_read), 0)::bigint,
+                coalesce(sum(idx_tup_read) FILTER (WHERE indexrelname LIKE '\(index)'), 0)::bigint
+                FROM pg_stat_user_indexes WHERE schemaname = 'urlloading' AND indexrelname LIKE 'claim_%'
                 """)
-            read = found.rows[0].integer(0)
+            if found.rows[0].integer(0) > 0 { return found.rows[0].integer(1) }
         }
-        #expect(read > 0 && read < 2_000, "\(read) entries")
+        return 0
     }
 
     @Test("A wait that is over makes a transfer ready, by the clock of the database")

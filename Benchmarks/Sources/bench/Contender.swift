@@ -20,6 +20,14 @@ struct Contender {
         Contender(name: "h2load", executable: "tool"),
         Contender(name: "h2load-1", executable: "tool", environment: ["H2LOAD_STREAMS": "1"]),
     ]
+    /// The same clients over HTTP/3 and HTTP/2; the first one is the floor.
+    static let http3: [Contender] = [
+        Contender(name: "curl-h3", executable: "curlmulti", environment: ["BENCH_HTTP3": "1"]),
+        Contender(name: "ours-h3", executable: "ours", environment: ["BENCH_HTTP3": "1"]),
+        Contender(name: "ours-h3-loop", executable: "ours", environment: ["BENCH_HTTP3": "1", "OURS_EXECUTOR": "1"]),
+        Contender(name: "curl-h2", executable: "curlmulti", environment: ["BENCH_HTTP2": "1"]),
+        Contender(name: "ours-h2", executable: "ours", environment: ["BENCH_HTTP2": "1"]),
+    ]
     /// The cost of other transports, compared with the same request without them.
     static let roads: [Contender] = [
         Contender(name: "ours-http1", executable: "ours", environment: ["OURS_HTTP1": "1"]),

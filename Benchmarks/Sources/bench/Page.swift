@@ -45,7 +45,7 @@ struct Page {
             "\(scenario.name): \(scenario.title)",
             row("", heads),
         ]
-        let floor = results.first { ["rawc", "h2load"].contains($0.contender.name) }
+        let floor = results.first { ["rawc", "h2load", "curl-h3"].contains($0.contender.name) }
         for result in results {
             if result.unsupported { continue }
             let remark = result.remark.map { "  ! \($0)" } ?? ""

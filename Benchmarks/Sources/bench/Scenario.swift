@@ -18,8 +18,10 @@ struct Scenario {
     }
     enum Server {
         case plain, tls, tlsResuming, tlsFull, holding, http2, http2TLS, sockets
+        /// HTTP/3 and HTTP/2 at one port; the contender chooses.
+        case http3, http3Resuming, http3Full
 
-        var isTLS: Bool { [.tls, .tlsResuming, .tlsFull, .http2TLS].contains(self) }
+        var isTLS: Bool { ![.plain, .holding, .http2, .sockets].contains(self) }
         var speaksHTTP2: Bool { self == .http2 || self == .http2TLS }
     }
     enum Unit { case request, gibibyte, process }

@@ -145,11 +145,30 @@ final class Servers {
         )
     }
 
+    private static var speaksHTTP3: Bool { says("nginx -V").contains("http_v3_module") }
+
+    /// Servers of HTTP/3 and HTTP/2; empty if this nginx has no HTTP/3. Loads on new connections go to servers of which
+    /// one resumes no session.
+    private func http3Servers(_ locations: String) throws -> String {
+        guard Self.speaksHTTP3 else { return "" }
+        let free = try freePorts(3)
+        (ports[.http3], ports[.http3Resuming], ports[.http3Full]) = (free[0], free[1], free[2])
+        let settings = [
+            "", "ssl_session_cache shared:d:8m; ssl_session_tickets on; access_log \(handshakeLog) reused;",
+            "ssl_session_cache off; ssl_session_tickets off; access_log \(handshakeLog) reused;",
+        ]
+        return zip(free, settings).map { port, settings in
+            "server { listen 127.0.0.1:\(port) quic reuseport; listen 127.0.0.1:\(port) ssl backlog=4096; http2 on; "
+                + "http3 on; http3_max_concurrent_streams 1024; quic_gso on; \(settings) \(locations) }"
+        }.joined(separator: "\n")
+    }
+
     private func startNginx() throws {
         let free = try freePorts(6)
         (ports[.http2], ports[.http2TLS]) = (free[4], free[5])
         (ports[.plain], ports[.tls], ports[.tlsResuming], ports[.tlsFull]) = (free[0], free[1], free[2], free[3])
         let locations = locations(free[0])
+        let http3 = try http3Servers(locations)
         // The response of 1 KB is sent from memory in one write: a response from a file takes a second segment, and the
         // client would be measured for waking up twice. The handshake servers close the connection after each response.
         try write(
@@ -179,6 +198,7 @@ final class Servers {
                 keepalive_timeout 0; access_log \(handshakeLog) reused; \(locations) }
               server { listen 127.0.0.1:\(free[3]) ssl backlog=4096; ssl_session_cache off; ssl_session_tickets off;
                 keepalive_timeout 0; access_log \(handshakeLog) reused; \(locations) }
+              \(http3)
             }
             """, "nginx.conf")
         let (pid, output) = try spawn(

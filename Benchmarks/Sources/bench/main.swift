@@ -87,7 +87,9 @@ do {
     }
     if let file = options.write {
         let isFar = options.scenarios.allSatisfy { $0.distance != nil }
-        let text = "\(isFar ? farIntroduction : introduction)\n\n```\n\(parts.joined(separator: "\n\n"))\n```\n"
+        let isHTTP3 = options.scenarios.allSatisfy { Scenario.http3.map(\.name).contains($0.name) }
+        let words = isFar ? farIntroduction : isHTTP3 ? http3Introduction : introduction
+        let text = "\(words)\n\n```\n\(parts.joined(separator: "\n\n"))\n```\n"
         try text.write(toFile: file, atomically: true, encoding: .utf8)
     }
 } catch {

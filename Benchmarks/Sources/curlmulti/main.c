@@ -22,7 +22,7 @@ static long to_begin, to_finish;
 static long long bytes;
 static FILE *target;                  /* `download`: what the body is written to */
 static long long upload_length;
-static int is_upload, is_download, is_http2, paced;
+static int is_upload, is_download, is_http2, is_http3, paced;
 static CURL **resting;                /* `paced`: handles without a request */
 static long resting_count;
 static int starved;                   /* a request was due while there was none */
@@ -85,9 +85,10 @@ static CURL *make(void) {
     CURL *easy = curl_easy_init();
     curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(easy, CURLOPT_NOPROXY, "*");
-    curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, 
-                     (long)(is_http2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1));
-    if (is_http2) curl_easy_setopt(easy, CURLOPT_PIPEWAIT, 1L);
+    curl_easy_setopt(easy, CURLOPT_HTTP_VERSION,
+                     (long)(is_http3 ? CURL_HTTP_VERSION_3ONLY
+                            : is_http2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1));
+    if (is_http2 || is_http3) curl_easy_setopt(easy, CURLOPT_PIPEWAIT, 1L);
     if (is_upload) {
         /* The server sends no 100. */
         curl_easy_setopt(easy, CURLOPT_HTTPHEADER, curl_slist_append(NULL, "Expect:"));
@@ -194,17 +195,19 @@ int main(int argc, char **argv) {
     is_upload = !strcmp(options.scenario, "upload-memory");
     is_download = !strcmp(options.scenario, "download");
     is_http2 = getenv("BENCH_HTTP2") && atoi(getenv("BENCH_HTTP2"));
+    is_http3 = getenv("BENCH_HTTP3") && atoi(getenv("BENCH_HTTP3"));
     upload_length = is_upload ? atoll(getenv("BENCH_LENGTH")) : 0;
     if (!strcmp(options.scenario, "beside") || !strcmp(options.scenario, "upload-file")) bench_unsupported();
     /* Without TLS its multi interface ends in an error of the framing layer. */
     if (is_http2 && !options.cafile) bench_unsupported();
+    if (is_http3 && !(info->features & CURL_VERSION_HTTP3)) bench_unsupported();
     curl_global_init(CURL_GLOBAL_ALL);
     poller = epoll_create1(EPOLL_CLOEXEC);
     multi = curl_multi_init();
     curl_multi_setopt(multi, CURLMOPT_SOCKETFUNCTION, on_socket);
     curl_multi_setopt(multi, CURLMOPT_TIMERFUNCTION, on_timer);
     curl_multi_setopt(multi, CURLMOPT_MAXCONNECTS, options.places + 1);
-    if (is_http2) curl_multi_setopt(multi, CURLMOPT_MAX_HOST_CONNECTIONS, 1L);
+    if (is_http2 || is_http3) curl_multi_setopt(multi, CURLMOPT_MAX_HOST_CONNECTIONS, 1L);
     else if (options.places < options.connections) curl_multi_setopt(multi, CURLMOPT_MAX_HOST_CONNECTIONS, options.places);
     if (!strcmp(options.scenario, "handshake-resumed")) {
         share = curl_share_init();

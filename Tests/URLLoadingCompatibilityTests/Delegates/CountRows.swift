@@ -79,7 +79,8 @@ struct CountRows {
                 }
             task.resume()
             await (kind == "handler" ? ended : delegate.done).reaches(1)
-            #expect(delegate.sent.all.count > 1 && task.countOfBytesSent == 30_000_000)
+            // While the delegate's queue has no turn, counts are added up.
+            #expect(!delegate.sent.all.isEmpty && task.countOfBytesSent == 30_000_000)
             #expect(Counting.isSum(delegate.sent.all, to: 30_000_000, expected: kind == "stream" ? -1 : 30_000_000))
             session.invalidateAndCancel()
         }
@@ -103,7 +104,7 @@ struct CountRows {
             session.downloadTask(with: request).resume()
             await delegate.done.reaches(1)
             #expect(
-                delegate.written.all.count > 1
+                !delegate.written.all.isEmpty
                     && Counting.isSum(delegate.written.all, to: 30_000_000, expected: 30_000_000))
             #expect(delegate.onDisk.all == [30_000_000] && delegate.errors.all == [nil])
             session.invalidateAndCancel()
