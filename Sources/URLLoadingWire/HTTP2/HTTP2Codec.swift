@@ -31,6 +31,9 @@ package final class HTTP2Codec {
     @exclusivity(unchecked)
     #endif
     private(set) var events: [HTTP2Event] = []
+    /// Empty, with the memory of earlier events.
+    private var spareEvents: [HTTP2Event] = []
+    private static let mostSpareEvents = 64
     #if !DEBUG
     @exclusivity(unchecked)
     #endif
@@ -138,8 +141,15 @@ package final class HTTP2Codec {
     /// Returns the events since the last call.
     package func takeEvents() -> [HTTP2Event] {
         guard !events.isEmpty else { return [] }
-        defer { events = [] }
+        defer { (events, spareEvents) = (spareEvents, []) }
         return events
+    }
+
+    /// Takes back what ``takeEvents()`` has returned, if it is not used any more: its memory serves the next events.
+    package func giveBack(_ taken: consuming [HTTP2Event]) {
+        guard taken.capacity <= Self.mostSpareEvents else { return }
+        taken.removeAll(keepingCapacity: true)
+        spareEvents = taken
     }
 
     func add(_ event: HTTP2Event) {

@@ -54,7 +54,8 @@ struct MemoryBudgetTests {
             for index in room.indices { room[index] = UInt8(truncatingIfNeeded: index) }
             input.received(room.count, filled: true)
             let count = input.bytes.count
-            held.append(input.chunk(0..<count - rest, isAwaited: true, after: nil))
+            var lent = ObjectIdentifier?.none
+            held.append(input.chunk(0..<count - rest, isAwaited: true, beside: &lent))
             input.consume(count - rest)
             return room.count
         }
@@ -71,5 +72,30 @@ struct MemoryBudgetTests {
         // That of the buffer itself.
         #expect(budget.used == 64 << 10)
         #expect((1...3).map { _ in fill() }.contains(128 << 10))
+    }
+
+    @Test("A stream's pieces keep one read buffer: what follows a copied piece is not copied, nor what lies in it")
+    func http2Pieces() {
+        var input = HTTP2Input(budget: MemoryBudget(limit: 1 << 20))
+        var lent = ObjectIdentifier?.none
+        var pieces: [Chunk] = []
+        /// Returns whether a piece of so many bytes lies in the buffer of the last read.
+        func isLent(_ count: Int, isAwaited: Bool = true) -> Bool {
+            let start = input.bytes.baseAddress
+            let piece = input.chunk(0..<count, isAwaited: isAwaited, beside: &lent)
+            input.consume(count)
+            pieces.append(piece)
+            return piece.withUnsafeBytes { $0.baseAddress == start && $0.count == count }
+        }
+        func read() { input.received(input.makeRoom().count, filled: true) }
+        read()
+        // The rest of a frame that was read before, whole frames, and the beginning of one.
+        #expect(!isLent(3_000) && isLent(8_000) && isLent(8_000, isAwaited: false) && isLent(100))
+        read()
+        // Another buffer would be kept.
+        #expect(!isLent(8_000) && !isLent(100))
+        lent = nil
+        #expect(!isLent(8_000, isAwaited: false) && isLent(8_000))
+        withExtendedLifetime(pieces) {}
     }
 }

@@ -2,7 +2,7 @@
 
 // The bytes that were received and not consumed. A body piece whose reader is waiting refers to the read buffer, which
 // is soon free again. Other pieces are copied, and so are small ones: a reader that takes nothing, or a peer that sends
-// single bytes, must not keep many buffers alive.
+// single bytes, must not keep many buffers alive. Once a stream's pieces keep one, further pieces in it cost nothing.
 
 import URLLoadingIO
 import URLLoadingWire
@@ -29,13 +29,13 @@ struct HTTP2Input {
 
     /// - Parameters:
     ///   - isAwaited: the stream's reader will take the piece as soon as it runs.
-    ///   - earlier: the reader's previous untaken piece; if it refers to this buffer, another reference costs nothing.
-    func chunk(_ range: Range<Int>, isAwaited: Bool, after earlier: Chunk?) -> Chunk {
+    ///   - lent: the buffer that untaken pieces of the stream refer to; `nil` for none.
+    func chunk(_ range: Range<Int>, isAwaited: Bool, beside lent: inout ObjectIdentifier?) -> Chunk {
         let place = unread.lowerBound + range.lowerBound..<unread.lowerBound + range.upperBound
-        let isLent = isAwaited && (earlier == nil || earlier?.storage === storage)
-        guard range.count >= (isLent ? Self.smallPiece : max(Self.smallPiece, storage.capacity / 2)) else {
-            return Chunk(copying: storage.bytes(place))
-        }
+        let isLent = lent == ObjectIdentifier(storage)
+        let least = isAwaited && lent == nil ? Self.smallPiece : max(Self.smallPiece, storage.capacity / 2)
+        guard isLent || range.count >= least else { return Chunk(copying: storage.bytes(place)) }
+        lent = ObjectIdentifier(storage)
         return Chunk(storage: storage, range: place)
     }
 

@@ -193,7 +193,7 @@ struct HTTP2State: Sendable {
                 codec.arrived(range.count)
                 guard let input, let stream = streams[number] else { break }
                 let isAwaited = stream.readsBody && (reading.isReader(stream) || stream.isWaiting || stream.wasWoken)
-                stream.inbox.chunks.append(input.chunk(range, isAwaited: isAwaited, after: stream.inbox.chunks.last))
+                stream.inbox.chunks.append(input.chunk(range, isAwaited: isAwaited, beside: &stream.inbox.lent))
                 stream.inbox.dataCount += range.count
                 note(stream, &slots)
             case .end(let number, let trailers):

@@ -47,6 +47,8 @@ struct HTTP2Inbox {
     var informational: [HTTP1ResponseHead] = []
     var head: HTTP1ResponseHead?
     var chunks = ChunkQueue()
+    /// The read buffer that pieces refer to; it exists as long as they do.
+    var lent: ObjectIdentifier?
     var trailers: Headers?
     var failure: HTTP2Failure?
     /// The bytes of the request's body that were sent.
@@ -64,12 +66,14 @@ struct ChunkQueue: Sendable {
     private var taken = 0
 
     var isEmpty: Bool { first == nil }
-    var last: Chunk? { rest.last ?? first }
     /// All pieces, the first one first.
     var chunks: [Chunk] { first.map { [$0] + rest[taken...] } ?? [] }
 
     mutating func append(_ chunk: Chunk) {
-        if first == nil { first = chunk } else { rest.append(chunk) }
+        guard first != nil else { return first = chunk }
+        // Growing piece by piece allocates five times for the pieces of a read.
+        if rest.isEmpty { rest.reserveCapacity(16) }
+        rest.append(chunk)
     }
 
     mutating func append(contentsOf other: ChunkQueue) {
