@@ -102,6 +102,21 @@ struct AlternativeServiceStoreTests {
         #expect(FileManager.default.fileExists(atPath: path))
     }
 
+    @Test("An offer that every response extends a little is written again for each hundredth of its life")
+    func renewals() throws {
+        let memory = TableMemory(AlternativeServiceTable(), hasFile: true) {}
+        let field = try #require(AlternativeServices("h3=\":443\"; ma=1000"))
+        let start = Date.now
+        var (written, largest, writes) = (start, 0.0, 0)
+        for second in 0..<1_000 {
+            let now = start + Double(second)
+            _ = memory.change { table in table.change(origin, now: now) { $0.learn(field, now: now) } }
+            if let row = memory.takePending().rows[origin] ?? nil { (written, writes) = (row.end, writes + 1) }
+            largest = max(largest, (now + 1_000).timeIntervalSince(written))
+        }
+        #expect(largest <= 10 && (100...200).contains(writes), "\(largest) \(writes)")
+    }
+
     @Test("Rows that this library has not written are left out, and ages are limited") func strange() async throws {
         let folder = try TemporaryFolder()
         defer { withExtendedLifetime(folder) {} }

@@ -97,6 +97,21 @@ struct HSTSStoreTests {
         #expect(table.hosts.count == HSTSTable.most && table.hosts["h0.a.org"] == nil)
     }
 
+    @Test("a policy that each response extends a little is written again for each hundredth of its life")
+    func renewals() throws {
+        let memory = TableMemory(HSTSTable(), hasFile: true) {}
+        let start = Date.now
+        var (written, largest, writes) = (start, 0.0, 0)
+        for second in 0..<1_000 {
+            let now = start + Double(second)
+            let host = HSTSHost(checked: "a.org", includesSubdomains: false, expires: now + 1_000, creation: now)
+            _ = memory.change { $0.set(host, now: now) }
+            if let row = memory.takePending().rows["a.org"] ?? nil { (written, writes) = (row.expires, writes + 1) }
+            largest = max(largest, host.expires.timeIntervalSince(written))
+        }
+        #expect(largest <= 10 && (100...200).contains(writes), "\(largest) \(writes)")
+    }
+
     @Test("it is there after a restart, and for others; and gone when it is forgotten (security 30)")
     func restart() async throws {
         let folder = try TemporaryFolder()

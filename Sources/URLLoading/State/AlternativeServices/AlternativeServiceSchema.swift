@@ -88,14 +88,13 @@ extension AlternativeServiceRecord: PersistedRow {
     var key: Origin { origin }
     func isExpired(_ now: Date) -> Bool { lasts <= now }
 
-    /// Whether the file's record is good enough: equal, and ending within a hundredth of the remaining time. Every
-    /// response repeats an offer: the file is not written for each small extension.
+    /// Whether the file's record is good enough: equal, and ending about when the other does.
     fileprivate func isCloseEnough(as other: Self, _ now: Date) -> Bool {
-        guard failures == other.failures, restsUntil == other.restsUntil, isSlow == other.isSlow, other.end >= end,
+        guard failures == other.failures, restsUntil == other.restsUntil, isSlow == other.isSlow,
             service?.port == other.service?.port, service?.host == other.service?.host,
             service?.persists == other.service?.persists
         else { return false }
-        return other.end == end || other.end.timeIntervalSince(end) < other.end.timeIntervalSince(now) / 100
+        return end.isCloseEnough(to: other.end, now)
     }
 }
 
