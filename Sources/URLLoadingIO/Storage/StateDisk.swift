@@ -137,6 +137,11 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
                 _ = memory.takePending()
                 return
             }
+            if file.database == nil, isMissing {
+                let pending = memory.takePending()
+                guard pending.storesRows else { return }
+                memory.restore(pending)
+            }
             attempt(&file) { (file) throws(DatabaseFailure) in
                 guard let database = try open(&file, making: true) else { return }
                 try writePending(database, timeout: Self.lockTimeout)
@@ -199,6 +204,11 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
                 return
             }
         }
+    }
+
+    /// Whether there is no file; false if that cannot be told.
+    private var isMissing: Bool {
+        do throws(IOFailure) { return try PathIdentity.find(path) == nil } catch { return false }
     }
 
     private func report(_ words: String) { firstProblem.withLock { $0 = $0 ?? words } }

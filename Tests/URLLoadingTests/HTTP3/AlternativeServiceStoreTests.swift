@@ -51,6 +51,24 @@ struct AlternativeServiceStoreTests {
         #expect(target(three.alternatives, other) == nil && three.problem == nil)
     }
 
+    @Test(
+        "An offer that another process has stored, and this one has not read, can be revoked and forgotten",
+        arguments: [false, true])
+    func removesUnread(_ isServer: Bool) async throws {
+        let folder = try TemporaryFolder()
+        defer { withExtendedLifetime(folder) {} }
+        let one = AlternativeServiceStore(folder: folder.path)
+        await one.reload()
+        let two = AlternativeServiceStore(folder: folder.path)
+        try learn(two, "h3=\":443\"; ma=1000")
+        await two.flush()
+        if isServer { try learn(one, "clear") } else { one.removeAll(since: .distantPast) }
+        await one.flush()
+        let three = AlternativeServiceStore(folder: folder.path)
+        await three.reload()
+        #expect(target(three) == nil && three.problem == nil)
+    }
+
     @Test("What was learned since a moment is forgotten, and what was learned before stays") func since() async throws {
         let store = AlternativeServiceStore()
         try learn(store, "h3=\":443\"")

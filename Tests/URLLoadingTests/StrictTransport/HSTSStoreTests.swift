@@ -112,6 +112,36 @@ struct HSTSStoreTests {
         #expect(largest <= 10 && (100...200).contains(writes), "\(largest) \(writes)")
     }
 
+    @Test("a host that another process has stored, and this one has not read, can be removed", arguments: [false, true])
+    func removesUnread(_ isServer: Bool) async throws {
+        let folder = try TemporaryFolder()
+        defer { withExtendedLifetime(folder) {} }
+        let (one, two) = (HSTSStore(directory: folder.url("s")), HSTSStore(directory: folder.url("s")))
+        #expect(one.all.isEmpty)
+        try note(two, "max-age=1000", from: "https://a.org")
+        try note(two, "max-age=1000", from: "https://b.org")
+        await two.flush()
+        if isServer { try note(one, "max-age=0", from: "https://a.org") } else { one.remove("a.org") }
+        await one.flush()
+        #expect(HSTSStore(directory: folder.url("s")).all.map(\.name) == ["b.org"])
+    }
+
+    @Test("removals make no file")
+    func removesWithoutFile() async throws {
+        let folder = try TemporaryFolder()
+        defer { withExtendedLifetime(folder) {} }
+        let store = HSTSStore(directory: folder.url("s"))
+        store.remove("a.org")
+        store.removeAll()
+        await store.flush()
+        try note(store, "max-age=0", from: "https://a.org")
+        await store.flush()
+        #expect(!FileManager.default.fileExists(atPath: folder.path + "/s") && store.problem == nil)
+        try note(store, "max-age=1000", from: "https://a.org")
+        await store.flush()
+        #expect(HSTSStore(directory: folder.url("s")).all.map(\.name) == ["a.org"])
+    }
+
     @Test("it is there after a restart, and for others; and gone when it is forgotten (security 30)")
     func restart() async throws {
         let folder = try TemporaryFolder()

@@ -110,8 +110,14 @@ extension TableState<AlternativeServiceTable> {
         }
     }
 
+    /// Learns the field of a response; one without a service of HTTP/3 revokes what there was (RFC 7838 §3).
+    mutating func learn(_ field: AlternativeServices, from origin: Origin, now: Date) {
+        change(origin, now: now) { $0.learn(field, now: now) }
+        // Also without a record in memory before: another process may have stored it, and this one has not read it yet.
+        if table.records[origin] == nil { pending?.set(nil, for: origin) }
+    }
+
     mutating func removeAll(since moment: Date) {
-        guard table.count > 0 else { return }
         for record in table.remove(since: moment) { pending?.set(nil, for: record.origin) }
         pending?.clear(since: moment.timeIntervalSinceReferenceDate)
     }

@@ -65,7 +65,9 @@ extension TableState<HSTSTable> {
     }
 
     mutating func remove(_ name: String) {
-        if table.remove(name) != nil { pending?.set(nil, for: name) }
+        // Also without one in memory: another process may have stored it, and this one has not read it yet.
+        pending?.set(nil, for: name)
+        _ = table.remove(name)
     }
 
     mutating func removeAll(since moment: Date) {
