@@ -126,6 +126,23 @@ struct HSTSStoreTests {
         #expect(HSTSStore(directory: folder.url("s")).all.map(\.name) == ["b.org"])
     }
 
+    @Test("what responses say is noted without reading the file, and merged with it later")
+    func unread() async throws {
+        let folder = try TemporaryFolder()
+        defer { withExtendedLifetime(folder) {} }
+        let (one, two) = (HSTSStore(directory: folder.url("s")), HSTSStore(directory: folder.url("s")))
+        for host in ["a.org", "b.org"] { try note(one, "max-age=1000", from: "https://\(host)") }
+        await one.flush()
+        try note(two, "max-age=1000", from: "https://c.org")
+        try note(two, "max-age=0", from: "https://a.org")
+        #expect(!one.isLoaded && !two.isLoaded)
+        // A response is not delayed by what a load that follows it has to wait for.
+        #expect(two.requiresTLS(try Origin.Host("c.org")))
+        #expect(two.all.map(\.name) == ["b.org", "c.org"])
+        await two.flush()
+        #expect(HSTSStore(directory: folder.url("s")).all.map(\.name) == ["b.org", "c.org"])
+    }
+
     @Test("removals make no file")
     func removesWithoutFile() async throws {
         let folder = try TemporaryFolder()

@@ -33,7 +33,8 @@ final class AlternativeServiceStore: Sendable {
     /// verified.
     func learn(_ field: AlternativeServices, from origin: Origin) {
         let now = Date.now
-        table.change { $0.learn(field, from: origin, now: now) }
+        // Without reading the file, which may take long: this is the task of a load, perhaps on the event loop.
+        table.changeMemory { $0.learn(field, from: origin, now: now) }
     }
 
     /// Notes that loads did not wait for the end of an attempt.

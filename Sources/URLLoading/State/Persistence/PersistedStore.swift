@@ -43,7 +43,7 @@ final class PersistedStore<Table: PersistedTable>: Sendable {
         return changeMemory(body)
     }
 
-    /// Changes the table without waiting for the file.
+    /// Changes the table without waiting for the file. If that has not been read, it is merged with the changes later.
     func changeMemory<R: Sendable>(_ body: (inout TableState<Table>) -> R) -> R {
         let (result, isPending) = memory.change(body)
         if isPending { disk?.schedule() }

@@ -83,10 +83,11 @@ public final class HSTSStore: Sendable, CustomStringConvertible {
         else { return }
         let now = Date.now
         let age = min(policy.maximumAge, Self.longestLife)
-        set(
-            HSTSHost(
-                checked: name, includesSubdomains: policy.includesSubdomains,
-                expires: now.addingTimeInterval(Double(age)), creation: now))
+        let host = HSTSHost(
+            checked: name, includesSubdomains: policy.includesSubdomains,
+            expires: now.addingTimeInterval(Double(age)), creation: now)
+        // Without reading the file, which may take long: this is the task of a load, perhaps on the event loop.
+        table.changeMemory { $0.set(host, now: now) }
     }
     /// The longest lifetime: a hundred years.
     private static let longestLife: Int64 = 100 * 365 * 86400
