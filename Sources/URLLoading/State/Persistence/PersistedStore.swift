@@ -56,8 +56,8 @@ final class PersistedStore<Table: PersistedTable>: Sendable {
     var problem: String? { disk?.problem }
     /// Whether the table can be used without reading the file.
     var isFresh: Bool { disk?.isFresh ?? true }
-    /// Whether the file has been read before.
-    var isLoaded: Bool { disk?.isLoaded ?? true }
+    /// Whether the file has been read before, or there is none.
+    var isKnown: Bool { disk?.isKnown ?? true }
 
     /// Reads the file, if it has not been read. May block.
     func load() { disk?.load() }
