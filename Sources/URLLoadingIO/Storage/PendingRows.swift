@@ -14,6 +14,8 @@ package struct PendingRows<Key: Hashable & Sendable, Row: Sendable>: Sendable {
     package init() {}
 
     package var isEmpty: Bool { rows.isEmpty && notes.isEmpty && clearedSince == nil }
+    /// Whether a row is added or replaced. Without that there is nothing to do in a file that does not exist.
+    package var storesRows: Bool { rows.values.contains { $0 != nil } }
 
     package mutating func set(_ row: Row?, for key: Key) {
         rows.updateValue(row, forKey: key)

@@ -28,6 +28,7 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
     private let failureCount = Atomic<Int64>(0)
 
     private let loaded = Atomic<Bool>(false)
+    private let known = Atomic<Bool>(false)
     private let isScheduled = Atomic<Bool>(false)
     private let nextCheck = Atomic<Int64>(0)
     private let firstProblem = Lock<String?>(nil)
@@ -53,8 +54,10 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
 
     // MARK: Reading
 
-    /// Whether the file's content is in memory.
+    /// Whether the first attempt to read the file is over. Callers do not wait for another one.
     package var isLoaded: Bool { loaded.load(ordering: .acquiring) }
+    /// Whether the file's content is in memory; also true if there is no file, or it is not used any more.
+    package var isKnown: Bool { known.load(ordering: .acquiring) }
 
     /// Loads the file's content into memory. Blocks.
     package func load() {
@@ -89,21 +92,35 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
     package func readChanges() { gate.withLock { read(&$0) } }
 
     private func read(_ file: inout File) {
+        var isRead = false
         attempt(&file) { (file) throws(DatabaseFailure) in
             guard let database = try open(&file, making: false) else { return }
             let current = try Self.version(database)
-            guard current != file.version else { return }
-            // Pending changes would be missing from the rows that are read, so write them first. A caller is waiting:
-            // if another process is writing just now, the next check or the background write waits for it.
-            try database.withoutWaitingForLock { () throws(DatabaseFailure) in try writePending(database, timeout: 0) }
-            file.version = try Self.version(database)
+            guard current != file.version else {
+                isRead = true
+                return
+            }
+            do throws(DatabaseFailure) {
+                try database.withoutWaitingForLock { () throws(DatabaseFailure) in
+                    try writePending(database, timeout: 0)
+                }
+            } catch {
+                // A caller is waiting: if another process is writing just now, the pending changes are laid over the
+                // rows in memory alone, and the background write waits for it.
+                guard error.kind == .busy else { throw error }
+            }
+            let version = try Self.version(database)
             let rows = try Schema.rows(database)
             memory.replace(with: rows)
+            // Not before: rows that could not be read are read by the next check.
+            (file.version, isRead) = (version, true)
             // A program that changes nothing would otherwise leave expired rows in the file for ever.
             if Schema.hasExpired(rows) { removeExpired(database) }
             // Other processes may have added as many rows as this one, so some may have to be removed.
             if memory.hasPending { schedule() }
         }
+        // A damaged file was set aside by now.
+        if isRead || file.isAbandoned || !csys_file_exists(path) { known.store(true, ordering: .releasing) }
     }
 
     /// Returns a number that changes when another connection has written.
@@ -136,6 +153,11 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
             guard !file.isAbandoned else {
                 _ = memory.takePending()
                 return
+            }
+            if file.database == nil, isMissing {
+                let pending = memory.takePending()
+                guard pending.storesRows else { return }
+                memory.restore(pending)
             }
             attempt(&file) { (file) throws(DatabaseFailure) in
                 guard let database = try open(&file, making: true) else { return }
@@ -199,6 +221,11 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
                 return
             }
         }
+    }
+
+    /// Whether there is no file; false if that cannot be told.
+    private var isMissing: Bool {
+        do throws(IOFailure) { return try PathIdentity.find(path) == nil } catch { return false }
     }
 
     private func report(_ words: String) { firstProblem.withLock { $0 = $0 ?? words } }

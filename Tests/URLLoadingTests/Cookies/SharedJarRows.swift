@@ -52,6 +52,22 @@ struct SharedJarRows {
         }
     }
 
+    @Test("the use of a cookie that is used every hour is recorded every day")
+    func notedDaily() throws {
+        let context = try #require(CookieContext(try url("https://a.test/")))
+        let memory = TableMemory(CookieTable(), hasFile: true) {}
+        let start = Date.now
+        _ = memory.change { $0.set(cookie("1"), isSecure: true, now: start) }
+        var notes = 0
+        for hour in 0..<96 {
+            _ = memory.takePending()
+            _ = memory.change { $0.forEach(for: context, now: start + Double(3_600 * hour)) { _ in true } }
+            notes += memory.takePending().notes.count
+        }
+        // The first use, and the first one after each midnight.
+        #expect((4...5).contains(notes))
+    }
+
     @Test("an idle process reads the file before it sends cookies")
     func idle() async throws {
         try await withTemporaryURL("jar", isDirectory: true) { folder in

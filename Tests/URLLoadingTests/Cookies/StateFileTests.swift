@@ -75,6 +75,25 @@ struct StateFileTests {
         }
     }
 
+    @Test("no decision may trust a server that fails its checks while the file of HSTS hosts could not be read")
+    func unread() async throws {
+        try await withFolder { folder, _ in
+            let path = folder.plainPath + "hsts.sqlite"
+            #expect(FileManager.default.createFile(atPath: path, contents: nil, attributes: [.posixPermissions: 0o600]))
+            // As another process that makes the table.
+            var lock = try? FileLock(path + ".lock", timeout: 60_000)
+            let store = HSTSStore(directory: folder)
+            let rules = StrictTransportRules(store: store, isOwn: false, allowsUntrustedCertificates: false)
+            let handle = LoadHandle(idle: nil, resource: nil)
+            let isForbidden = await rules.forbidsTrust(in: "a.test", handle)
+            #expect(isForbidden && !store.isKnown && lock != nil)
+            lock = nil
+            await store.reload()
+            let isStillForbidden = await rules.forbidsTrust(in: "a.test", handle)
+            #expect(!isStillForbidden && store.isKnown && store.problem == nil)
+        }
+    }
+
     @Test("a table that was read is used without its file while file access hangs")
     func hanging() async throws {
         try await withFolder { folder, _ in

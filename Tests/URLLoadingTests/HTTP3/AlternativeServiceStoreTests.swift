@@ -51,6 +51,24 @@ struct AlternativeServiceStoreTests {
         #expect(target(three.alternatives, other) == nil && three.problem == nil)
     }
 
+    @Test(
+        "An offer that another process has stored, and this one has not read, can be revoked and forgotten",
+        arguments: [false, true])
+    func removesUnread(_ isServer: Bool) async throws {
+        let folder = try TemporaryFolder()
+        defer { withExtendedLifetime(folder) {} }
+        let one = AlternativeServiceStore(folder: folder.path)
+        await one.reload()
+        let two = AlternativeServiceStore(folder: folder.path)
+        try learn(two, "h3=\":443\"; ma=1000")
+        await two.flush()
+        if isServer { try learn(one, "clear") } else { one.removeAll(since: .distantPast) }
+        await one.flush()
+        let three = AlternativeServiceStore(folder: folder.path)
+        await three.reload()
+        #expect(target(three) == nil && three.problem == nil)
+    }
+
     @Test("What was learned since a moment is forgotten, and what was learned before stays") func since() async throws {
         let store = AlternativeServiceStore()
         try learn(store, "h3=\":443\"")
@@ -100,6 +118,21 @@ struct AlternativeServiceStoreTests {
             _ = state.takePending()
         }
         #expect(FileManager.default.fileExists(atPath: path))
+    }
+
+    @Test("An offer that every response extends a little is written again for each hundredth of its life")
+    func renewals() throws {
+        let memory = TableMemory(AlternativeServiceTable(), hasFile: true) {}
+        let field = try #require(AlternativeServices("h3=\":443\"; ma=1000"))
+        let start = Date.now
+        var (written, largest, writes) = (start, 0.0, 0)
+        for second in 0..<1_000 {
+            let now = start + Double(second)
+            _ = memory.change { table in table.change(origin, now: now) { $0.learn(field, now: now) } }
+            if let row = memory.takePending().rows[origin] ?? nil { (written, writes) = (row.end, writes + 1) }
+            largest = max(largest, (now + 1_000).timeIntervalSince(written))
+        }
+        #expect(largest <= 10 && (100...200).contains(writes), "\(largest) \(writes)")
     }
 
     @Test("Rows that this library has not written are left out, and ages are limited") func strange() async throws {

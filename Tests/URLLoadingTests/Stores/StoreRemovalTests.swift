@@ -65,6 +65,49 @@ import URLLoadingWire
         }
     }
 
+    @Test("what follows many removals that another process holds up is given up, instead of waiting with them")
+    func manyHeldUp() {
+        withStoreFolder { folder in
+            let storage = open(folder)
+            for number in 0..<300 { storage.store("x\(number)", 10) }
+            storage.flush()
+            var lock = try? FileLock(path(folder, "cache.lock"), timeout: 60_000)
+            for number in 0..<300 { storage.remove(key("x\(number)")) }
+            storage.store("y", 40_000)
+            let settled = ThreadSignal()
+            let waiter = BlockingThreads(limit: 1)
+            waiter.run {
+                storage.settle()
+                settled.raise()
+            }
+            #expect(settled.wait(nanoseconds: 60_000_000_000), "the lane does not pass the removals")
+            #expect(storage.state.withLock { $0.pending.isEmpty } && lock != nil)
+            lock = nil
+            storage.flush()
+            let next = open(folder)
+            for number in 0..<300 { #expect(next.bytes("x\(number)") == nil) }
+        }
+    }
+
+    @Test("a removal that failed is tried again once, and in the place of too many everything is removed")
+    func tooMany() {
+        var state = DiskState(capacity: 1_000, maximumEntry: 1_000)
+        func fail(_ names: [String]) -> [DiskOperation] {
+            let removals = names.map { DiskOperation.Removal.key(hash: key($0).hash64, key($0)) }
+            for removal in removals { _ = state.hide(removal) }
+            return state.giveUp(removals.map { .remove($0) }, hasRows: true)
+        }
+        func isHidden(_ name: String) -> Bool { state.isHidden(.of(name), key(name).hash64) }
+        let once = fail(["x", "x"])
+        #expect(once.count == 1 && isHidden("x") && !isHidden("y"))
+        for operation in once { state.settle(operation) }
+        #expect(!isHidden("x"))
+        let all = fail((0...DiskState.mostRemovals).map { "x\($0)" })
+        #expect(all.count == 1 && all.first?.removesAll == true && isHidden("x0") && isHidden("y"))
+        for operation in all { state.settle(operation) }
+        #expect(!isHidden("x0") && !isHidden("y"))
+    }
+
     @Test("a removal that waited while another process set the database aside is carried out in the new one")
     func setAside() throws {
         try withStoreFolder { folder in

@@ -2,6 +2,7 @@
 
 import FoundationEssentials
 import Testing
+import URLLoadingIO
 import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
@@ -95,6 +96,68 @@ struct HSTSStoreTests {
             if index >= HSTSTable.most + 5 { break }
         }
         #expect(table.hosts.count == HSTSTable.most && table.hosts["h0.a.org"] == nil)
+    }
+
+    @Test("a policy that each response extends a little is written again for each hundredth of its life")
+    func renewals() {
+        let memory = TableMemory(HSTSTable(), hasFile: true) {}
+        let start = Date.now
+        var (written, largest, writes) = (start, 0.0, 0)
+        for second in 0..<1_000 {
+            let now = start + Double(second)
+            let host = HSTSHost(checked: "a.org", includesSubdomains: false, expires: now + 1_000, creation: now)
+            _ = memory.change { $0.set(host, now: now) }
+            if let row = memory.takePending().rows["a.org"] ?? nil { (written, writes) = (row.expires, writes + 1) }
+            largest = max(largest, host.expires.timeIntervalSince(written))
+        }
+        #expect(largest <= 10 && (100...200).contains(writes), "\(largest) \(writes)")
+    }
+
+    @Test("a host that another process has stored, and this one has not read, can be removed", arguments: [false, true])
+    func removesUnread(_ isServer: Bool) async throws {
+        let folder = try TemporaryFolder()
+        defer { withExtendedLifetime(folder) {} }
+        let (one, two) = (HSTSStore(directory: folder.url("s")), HSTSStore(directory: folder.url("s")))
+        #expect(one.all.isEmpty)
+        try note(two, "max-age=1000", from: "https://a.org")
+        try note(two, "max-age=1000", from: "https://b.org")
+        await two.flush()
+        if isServer { try note(one, "max-age=0", from: "https://a.org") } else { one.remove("a.org") }
+        await one.flush()
+        #expect(HSTSStore(directory: folder.url("s")).all.map(\.name) == ["b.org"])
+    }
+
+    @Test("what responses say is noted without reading the file, and merged with it later")
+    func unread() async throws {
+        let folder = try TemporaryFolder()
+        defer { withExtendedLifetime(folder) {} }
+        let (one, two) = (HSTSStore(directory: folder.url("s")), HSTSStore(directory: folder.url("s")))
+        for host in ["a.org", "b.org"] { try note(one, "max-age=1000", from: "https://\(host)") }
+        await one.flush()
+        try note(two, "max-age=1000", from: "https://c.org")
+        try note(two, "max-age=0", from: "https://a.org")
+        #expect(!one.isKnown && !two.isKnown)
+        // As it is in memory, without what the file has.
+        #expect(two.requiresTLS(try Origin.Host("c.org")))
+        #expect(two.all.map(\.name) == ["b.org", "c.org"])
+        await two.flush()
+        #expect(HSTSStore(directory: folder.url("s")).all.map(\.name) == ["b.org", "c.org"])
+    }
+
+    @Test("removals make no file")
+    func removesWithoutFile() async throws {
+        let folder = try TemporaryFolder()
+        defer { withExtendedLifetime(folder) {} }
+        let store = HSTSStore(directory: folder.url("s"))
+        store.remove("a.org")
+        store.removeAll()
+        await store.flush()
+        try note(store, "max-age=0", from: "https://a.org")
+        await store.flush()
+        #expect(!FileManager.default.fileExists(atPath: folder.path + "/s") && store.problem == nil)
+        try note(store, "max-age=1000", from: "https://a.org")
+        await store.flush()
+        #expect(HSTSStore(directory: folder.url("s")).all.map(\.name) == ["a.org"])
     }
 
     @Test("it is there after a restart, and for others; and gone when it is forgotten (security 30)")

@@ -29,6 +29,7 @@ extension RequestAuthentication {
             head, isProxy: server.isProxy, allowed: authenticator.settings.methods(isProxy: server.isProxy))
         let offers = all.filter { mayUse($0, at: server) }
         guard !offers.isEmpty else { return nil }
+        if !server.isProxy { try await completeGiven() }
         var side = before
         defer { if server.isProxy { proxies[server] = side } else { origin = side } }
         if let used = side.login {

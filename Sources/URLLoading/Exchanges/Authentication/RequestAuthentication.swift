@@ -60,7 +60,9 @@ final class RequestAuthentication {
     private let destination: Destination
     let path: String
     /// The credential in the URL.
-    let given: Credential?
+    private(set) var given: Credential?
+    /// The user in the URL, if a netrc file may have the password.
+    private var userWithoutPassword: String?
     var rounds = 0
     /// The connection that carried the last challenge.
     var channel = Channel()
@@ -83,10 +85,12 @@ final class RequestAuthentication {
         let isCallerSet =
             hop.request.headers.contains(.authorization)
             || (!hop.isForeign && load.core.configuration.headers.contains(.authorization))
+        let target = Self.target(of: hop, load, destination)
         self.init(
             load, load.core, load.original.url, destination, isCallerSet: isCallerSet,
-            given: Self.credential(of: hop, load, destination))
+            given: target?.user.map { Credential(user: $0, password: target?.password ?? "", persistence: .none) })
         calls = hop.calls
+        if target?.password == nil, authenticator.settings.netrc != nil { userWithoutPassword = target?.user }
     }
 
     /// - Parameters:
@@ -108,18 +112,23 @@ final class RequestAuthentication {
         self.given = given
     }
 
-    /// The credential `user:password@` of the caller's URL; nil for the URL of a redirect to another origin.
-    private static func credential(of hop: Hop, _ load: LoadContext, _ destination: Destination) -> Credential? {
+    /// The target whose `user:password@` is the caller's; nil for the URL of a redirect to another origin.
+    private static func target(of hop: Hop, _ load: LoadContext, _ destination: Destination) -> Target? {
         guard !hop.isForeign else { return nil }
-        var target = destination.target
-        if target.user == nil, hop.followed > 0, case .success(let first) = load.original.destination {
-            target = first.target
+        if destination.target.user == nil, hop.followed > 0, case .success(let first) = load.original.destination {
+            return first.target
         }
-        guard let user = target.user else { return nil }
-        if target.password == nil, let known = load.core.authenticator.netrcCredential("\(target.origin.host)", user) {
-            return known
-        }
-        return Credential(user: user, password: target.password ?? "", persistence: .none)
+        return destination.target
+    }
+
+    /// Completes a credential in the URL by the password of a netrc file, which may have to be read.
+    func completeGiven() async throws(LoadError) {
+        guard let user = userWithoutPassword else { return }
+        userWithoutPassword = nil
+        let (authenticator, host) = (authenticator, "\(destination.target.origin.host)")
+        let found = await BlockingThreads.files.call(load.handle) { authenticator.netrcCredential(host, user) }
+        guard let found else { throw LoadError(load.stopReason ?? .cancelled, phase: .deciding) }
+        given = found ?? given
     }
 
     // MARK: Before a request is sent
@@ -130,6 +139,7 @@ final class RequestAuthentication {
         if let bearer = authenticator.bearer, bearer.serves(destination.route.origin) {
             try take(try await bearer.token(for: load.handle))
         } else {
+            try await completeGiven()
             origin.login = authenticator.login(at: server, path: path, url: given)
         }
     }

@@ -88,14 +88,13 @@ extension AlternativeServiceRecord: PersistedRow {
     var key: Origin { origin }
     func isExpired(_ now: Date) -> Bool { lasts <= now }
 
-    /// Whether the file's record is good enough: equal, and ending within a hundredth of the remaining time. Every
-    /// response repeats an offer: the file is not written for each small extension.
+    /// Whether the file's record is good enough: equal, and ending about when the other does.
     fileprivate func isCloseEnough(as other: Self, _ now: Date) -> Bool {
-        guard failures == other.failures, restsUntil == other.restsUntil, isSlow == other.isSlow, other.end >= end,
+        guard failures == other.failures, restsUntil == other.restsUntil, isSlow == other.isSlow,
             service?.port == other.service?.port, service?.host == other.service?.host,
             service?.persists == other.service?.persists
         else { return false }
-        return other.end == end || other.end.timeIntervalSince(end) < other.end.timeIntervalSince(now) / 100
+        return end.isCloseEnough(to: other.end, now)
     }
 }
 
@@ -111,8 +110,14 @@ extension TableState<AlternativeServiceTable> {
         }
     }
 
+    /// Learns the field of a response; one without a service of HTTP/3 revokes what there was (RFC 7838 §3).
+    mutating func learn(_ field: AlternativeServices, from origin: Origin, now: Date) {
+        change(origin, now: now) { $0.learn(field, now: now) }
+        // Also without a record in memory before: another process may have stored it, and this one has not read it yet.
+        if table.records[origin] == nil { pending?.set(nil, for: origin) }
+    }
+
     mutating func removeAll(since moment: Date) {
-        guard table.count > 0 else { return }
         for record in table.remove(since: moment) { pending?.set(nil, for: record.origin) }
         pending?.clear(since: moment.timeIntervalSinceReferenceDate)
     }

@@ -32,7 +32,9 @@ final class AlternativeServiceStore: Sendable {
     /// Learns the field of a response. The caller makes sure that the origin is secure, and its certificate was
     /// verified.
     func learn(_ field: AlternativeServices, from origin: Origin) {
-        change(origin) { record, now in record.learn(field, now: now) }
+        let now = Date.now
+        // Without reading the file, which may take long: this is the task of a load, perhaps on the event loop.
+        table.changeMemory { $0.learn(field, from: origin, now: now) }
     }
 
     /// Notes that loads did not wait for the end of an attempt.
@@ -51,10 +53,7 @@ final class AlternativeServiceStore: Sendable {
     }
 
     /// Removes what was learned at a moment or later. May block, as any access to the file.
-    func removeAll(since moment: Date) {
-        table.refresh()
-        table.change { $0.removeAll(since: moment) }
-    }
+    func removeAll(since moment: Date) { table.change { $0.removeAll(since: moment) } }
 
     // MARK: The file
 

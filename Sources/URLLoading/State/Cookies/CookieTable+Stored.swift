@@ -13,18 +13,17 @@ extension CookieTable: PersistedTable {
 extension Cookie: PersistedRow {}
 
 extension TableState<CookieTable> {
-    /// The precision of the last access in the file, in seconds.
-    private static var accessPrecision: TimeInterval { 86400 }
+    /// The day of a use, of which the file learns the first one: of each use it would be written too often.
+    private static func day(_ date: Date) -> Double { (date.timeIntervalSinceReferenceDate / 86400).rounded(.down) }
 
     /// Calls `use` with the matching cookies, and notes their use.
     mutating func forEach(for context: CookieContext, now: Date, _ use: (Cookie) -> Bool) {
         var stale: [Cookie] = []
         let hasFile = pending != nil
+        let today = Self.day(now)
         table.forEach(for: context, now: now) { cookie in
             guard use(cookie) else { return false }
-            if hasFile, cookie.expires != nil, now.timeIntervalSince(cookie.lastAccessDate) > Self.accessPrecision {
-                stale.append(cookie)
-            }
+            if hasFile, cookie.expires != nil, Self.day(cookie.lastAccessDate) != today { stale.append(cookie) }
             return true
         }
         for var cookie in stale {

@@ -36,6 +36,18 @@ extension DatabaseStatement {
     func date(_ column: Int32) -> Date { Date(timeIntervalSinceReferenceDate: real(column)) }
 }
 
+extension Date {
+    /// Whether the file need not learn of a later expiry, because servers repeat what they say in every response: the
+    /// two are less than a hundredth of the remaining time apart. Compared are the intervals in which they lie, so that
+    /// many small extensions are written as often as a large one.
+    func isCloseEnough(to later: Date, _ now: Date) -> Bool {
+        guard later > self else { return later == self }
+        let length = (later.timeIntervalSince(now) / 100).binade
+        func interval(_ date: Date) -> Double { (date.timeIntervalSinceReferenceDate / length).rounded(.down) }
+        return interval(self) == interval(later)
+    }
+}
+
 extension DatabaseStatement.Value {
     static func date(_ date: Date) -> Self { .real(date.timeIntervalSinceReferenceDate) }
 }

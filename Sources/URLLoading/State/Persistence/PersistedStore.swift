@@ -43,7 +43,7 @@ final class PersistedStore<Table: PersistedTable>: Sendable {
         return changeMemory(body)
     }
 
-    /// Changes the table without waiting for the file.
+    /// Changes the table without waiting for the file. If that has not been read, it is merged with the changes later.
     func changeMemory<R: Sendable>(_ body: (inout TableState<Table>) -> R) -> R {
         let (result, isPending) = memory.change(body)
         if isPending { disk?.schedule() }
@@ -56,8 +56,8 @@ final class PersistedStore<Table: PersistedTable>: Sendable {
     var problem: String? { disk?.problem }
     /// Whether the table can be used without reading the file.
     var isFresh: Bool { disk?.isFresh ?? true }
-    /// Whether the file has been read before.
-    var isLoaded: Bool { disk?.isLoaded ?? true }
+    /// Whether the file has been read before, or there is none.
+    var isKnown: Bool { disk?.isKnown ?? true }
 
     /// Reads the file, if it has not been read. May block.
     func load() { disk?.load() }

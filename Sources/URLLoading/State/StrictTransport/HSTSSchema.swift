@@ -58,7 +58,6 @@ extension HSTSHost: PersistedRow {
 extension TableState<HSTSTable> {
     mutating func set(_ host: HSTSHost, now: Date) {
         guard !host.isExpired(now) else { return remove(host.name) }
-        // Every response repeats the policy: the file is not written for each small extension.
         let known = table.hosts[host.name]
         let removed = table.set(host)
         if let removed { pending?.set(nil, for: removed.name) }
@@ -66,7 +65,9 @@ extension TableState<HSTSTable> {
     }
 
     mutating func remove(_ name: String) {
-        if table.remove(name) != nil { pending?.set(nil, for: name) }
+        // Also without one in memory: another process may have stored it, and this one has not read it yet.
+        pending?.set(nil, for: name)
+        _ = table.remove(name)
     }
 
     mutating func removeAll(since moment: Date) {
@@ -76,9 +77,8 @@ extension TableState<HSTSTable> {
 }
 
 extension HSTSHost {
-    /// Whether the file's entry is good enough: equal, and expiring within a hundredth of the remaining time.
+    /// Whether the file's entry is good enough: equal, and expiring about when the other does.
     fileprivate func isCloseEnough(as other: HSTSHost, _ now: Date) -> Bool {
-        guard includesSubdomains == other.includesSubdomains, other.expires >= expires else { return false }
-        return other.expires.timeIntervalSince(expires) < other.expires.timeIntervalSince(now) / 100
+        includesSubdomains == other.includesSubdomains && expires.isCloseEnough(to: other.expires, now)
     }
 }

@@ -83,10 +83,11 @@ public final class HSTSStore: Sendable, CustomStringConvertible {
         else { return }
         let now = Date.now
         let age = min(policy.maximumAge, Self.longestLife)
-        set(
-            HSTSHost(
-                checked: name, includesSubdomains: policy.includesSubdomains,
-                expires: now.addingTimeInterval(Double(age)), creation: now))
+        let entry = HSTSHost(
+            checked: name, includesSubdomains: policy.includesSubdomains,
+            expires: now.addingTimeInterval(Double(age)), creation: now)
+        // Without reading the file, which may take long: this is the task of a load, perhaps on the event loop.
+        table.changeMemory { $0.set(entry, now: now) }
     }
     /// The longest lifetime: a hundred years.
     private static let longestLife: Int64 = 100 * 365 * 86400
@@ -124,9 +125,9 @@ public final class HSTSStore: Sendable, CustomStringConvertible {
     }
 
     var mayContainHosts: Bool { table.hasFile || table.count > 0 }
-    /// Whether the store can be asked without reading the file, and whether it has been read before.
+    /// Whether the store can be asked without reading the file, and whether that has been read before.
     var isReady: Bool { table.isFresh }
-    var isLoaded: Bool { table.isLoaded }
+    var isKnown: Bool { table.isKnown }
 
     /// Reads the file on a thread that may block.
     func load(for load: LoadHandle) async { await table.refresh(for: load) }

@@ -49,7 +49,7 @@ struct StrictTransportRules: Sendable {
     func forbidsTrust(in name: String, _ load: LoadHandle) async -> Bool {
         guard !allowsUntrustedCertificates, let host = try? Origin.Host(name) else { return false }
         if !store.isReady { await store.load(for: load) }
-        return !store.isLoaded || store.requiresTLS(host)
+        return !store.isKnown || store.requiresTLS(host)
     }
 }
 

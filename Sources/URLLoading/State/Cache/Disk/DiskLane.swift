@@ -28,22 +28,28 @@ struct DiskLane: Sendable {
     private static let maximumOperations = 256
     private static let maximumBytes = 2 << 20
 
+    /// The number of operations at the front that were put back. What is behind them is tried, or given up, with them.
+    private var returned = 0
+
     var isEmpty: Bool { queue.isEmpty }
 
     mutating func add(_ operation: DiskOperation) { queue.append(operation) }
     /// Puts operations to retry before all others, for a little later.
     mutating func putBack(_ operations: [DiskOperation]) {
         queue.insert(contentsOf: operations, at: 0)
+        returned = operations.count
         pause = resumes > Poller.coarseNow() ? Self.retryingWhenFull : Self.retrying
     }
 
     mutating func takeBatch() -> [DiskOperation] {
         pause = Self.collecting
         var bytes = 0
-        let count = queue.prefix(Self.maximumOperations).prefix { operation in
+        let new = queue.dropFirst(returned).prefix(Self.maximumOperations).prefix { operation in
             defer { bytes += operation.size }
             return bytes < Self.maximumBytes
-        }.count
+        }
+        let count = returned + new.count
+        returned = 0
         let batch = Array(queue[..<count])
         queue.removeFirst(count)
         return batch

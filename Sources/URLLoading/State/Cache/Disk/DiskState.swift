@@ -253,6 +253,13 @@ struct DiskState: Sendable {
         return []
     }
 
+    /// Hides the responses of all rows, whose removal takes the place of many removals. Pending responses stay: they
+    /// are newer than those removals.
+    mutating func hideRows() {
+        epoch += 1
+        hiddenSince.append(-.infinity)
+    }
+
     private mutating func takeAway(_ entries: [DiskEntry]) -> [DiskOperation.Removal] {
         var removals: [DiskOperation.Removal] = []
         for entry in entries {
@@ -307,7 +314,7 @@ enum DiskOperation: Sendable {
     /// waits for removals that failed for now.
     case barrier(ThreadSignal, until: Int64)
 
-    enum Removal: Sendable {
+    enum Removal: Hashable, Sendable {
         case one(hash: Int64, id: Int64)
         case key(hash: Int64, CacheKey)
         /// Removes the variant of a key.

@@ -381,15 +381,7 @@ extension DiskStorage {
     /// - Returns: the removals of rows that there may be. They stay hidden, and are tried again.
     private func giveUp(_ batch: [DiskOperation], hasRows: Bool) -> [DiskOperation] {
         for case .write(let file, _) in batch { file.fail() }
-        return state.withLock { state in
-            batch.filter { operation in
-                if operation.isRemoval {
-                    if state.phase.hasFailed { state.phase = .untrusted } else if hasRows { return true }
-                }
-                state.settle(operation)
-                return false
-            }
-        }
+        return state.withLock { $0.giveUp(batch, hasRows: hasRows) }
     }
 
     /// Stores nothing for a while.
@@ -424,6 +416,31 @@ extension DiskStorage {
 }
 
 extension DiskState {
+    /// The number of removals that are tried again. More are replaced by the removal of everything: a cache may forget,
+    /// but neither its memory nor a transaction may grow for as long as another process has the lock.
+    static let mostRemovals = 2_048
+
+    /// Settles the operations of a batch that failed, except for its removals of rows that there may be.
+    /// - Returns: the removals to try again.
+    mutating func giveUp(_ batch: [DiskOperation], hasRows: Bool) -> [DiskOperation] {
+        var removals: Set<DiskOperation.Removal> = []
+        for operation in batch {
+            if case .remove(let removal) = operation {
+                if phase.hasFailed {
+                    phase = .untrusted
+                } else if hasRows, removals.insert(removal).inserted {
+                    continue
+                }
+            }
+            // Also a removal that is in the batch twice: what would be stored between the two is given up.
+            settle(operation)
+        }
+        guard removals.count > Self.mostRemovals else { return removals.map { .remove($0) } }
+        hideRows()
+        for removal in removals { settle(removal) }
+        return [.remove(.since(-.infinity))]
+    }
+
     mutating func settle(_ operation: DiskOperation) {
         switch operation {
         case .commit(let entry): settle(entry)
