@@ -86,10 +86,8 @@ public struct AWSCredentials: Sendable, Hashable, CustomStringConvertible, Custo
 
     /// Returns the text of a regular file; nil if it is too large or cannot be read. Blocks.
     private static func read(_ path: String) -> String? {
-        guard let reader = try? FileReader(path: path), reader.kind == .file, reader.size <= largestFile,
-            let data = try? Data(contentsOf: URL(filePath: path))
-        else { return nil }
-        return String(decoding: data, as: UTF8.self)
+        guard let content = try? FileReader.content(of: path, limit: largestFile) else { return nil }
+        return String(decoding: content, as: UTF8.self)
     }
 
     /// Returns the credentials of the ``environment``, or else those of a ``profile(_:file:)``. Roles, single sign-on,
