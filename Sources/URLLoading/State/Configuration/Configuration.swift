@@ -81,10 +81,17 @@ public struct Configuration: Sendable {
 
     /// The URL below which ``Session/request(_:method:query:)`` makes its requests, such as
     /// `https://api.example.org/v1`; `nil` by default. Requests with URLs of their own do not use it.
-    public var baseURL: URL?
+    public var baseURL: URL? {
+        get { requestBase.url }
+        set { requestBase.url = newValue }
+    }
     /// The query items that ``Session/request(_:method:query:)`` adds unless it gets one of that name; none by default.
     /// Requests with URLs of their own do not get them.
-    public var defaultQueryItems: [URLQueryItem] = []
+    public var defaultQueryItems: [URLQueryItem] {
+        get { requestBase.queryItems }
+        set { requestBase.queryItems = newValue }
+    }
+    private var requestBase = RequestBase()
 
     // MARK: Tasks
 
@@ -276,6 +283,18 @@ public struct Configuration: Sendable {
     var attachments = Properties()
 
     private init() {}
+}
+
+/// The settings of ``Session/request(_:method:query:)``: a value of its own, because a mirror of the configuration must
+/// not show the keys of services, which are often among query items.
+private struct RequestBase: Sendable, CustomReflectable {
+    var url: URL?
+    var queryItems: [URLQueryItem] = []
+
+    /// The URL without userinfo and query, and the names of the items.
+    var customMirror: Mirror {
+        Mirror(self, children: ["url": url?.withoutSecrets as Any, "queryItems": queryItems.map(\.name)])
+    }
 }
 
 /// An event on a connection, for traces.
