@@ -136,8 +136,9 @@ public struct Configuration: Sendable {
 
     // MARK: Limits
 
-    /// Limits on the memory and work that a peer can cause. Each is at least 0 and cannot be disabled. Numbers above
-    /// 2^30 count as 2^30.
+    /// Limits on the memory and work that a peer can cause. Each is at least 0 and cannot be disabled. Those of heads,
+    /// fields, chunks, trailers, interim responses, parts and events count as 2^30 above 2^30; those of whole bodies
+    /// have no such bound, and each window states its range.
     public struct Limits: Sendable, Hashable {
         /// The maximum size of a response's status line and header fields, in bytes.
         public var headSize = 64 * 1024
@@ -162,11 +163,12 @@ public struct Configuration: Sendable {
         /// The largest window of an HTTP/2 response body, in bytes, 16 KiB to 2 GiB; 32 MiB by default. The window is
         /// what the server may send before it hears that the body was read, and so what an unread body holds in memory
         /// (RFC 9113 §5.2). It begins with 256 KiB, and grows to what the path holds as long as the body is read as
-        /// fast as it arrives. With 32 MiB, a path of 150 ms carries 100 to 200 MB/s.
+        /// fast as it arrives. With 32 MiB, a path of 150 ms carries 100 to 200 MB/s. In HTTP/3 it is the window of a
+        /// stream, at most 1 GiB.
         public var http2StreamWindow = 32 << 20
         /// The sum of the windows of one HTTP/2 connection beyond their first 256 KiB, in bytes, 16 KiB to 2 GiB;
         /// 64 MiB by default. Bodies that are read at the same time share it equally. All connections of the process
-        /// share 512 MiB.
+        /// share 512 MiB. In HTTP/3 it is the window of the connection, at most 1 GiB.
         public var http2ConnectionWindow = 64 << 20
         /// The maximum size of the fields of one part of a multipart body, in bytes. The content of a part is streamed
         /// and has no limit.
