@@ -76,7 +76,7 @@ package final class FileReader: Sendable {
 
     /// Returns the content of a regular file of at most `limit` bytes; `nil` for a larger one, and for any other kind
     /// of file. Blocks.
-    /// - Throws: the failure of the system. Some pass, such as that of too many open files, and say nothing of the file.
+    /// - Throws: the failure of the system. Some pass, such as too many open files, and say nothing of the file.
     package static func content(of path: String, limit: Int64) throws(IOFailure) -> [UInt8]? {
         let reader = try FileReader(path: path)
         guard reader.kind == .file, reader.size <= limit else { return nil }
