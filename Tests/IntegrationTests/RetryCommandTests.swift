@@ -31,6 +31,22 @@ struct RetryCommandTests {
     }
 
     @Test(
+        "A response that breaks the rules of HTTP is retried only with --retry-all-errors",
+        arguments: [([], 1, 8), (["--retry-all-errors"], 2, 0)] as [([String], Int, Int32)])
+    func violation(_ options: [String], _ count: Int, _ code: Int32) async throws {
+        try await withHTTPTestServer { origin in
+            origin.route("/") { [weak origin] _ in
+                let number = origin?.requests.count ?? 0
+                return number < 2 ? .raw(["HTTP/1.1 abc OK\r\n\r\n"]) : .ok("two")
+            }
+            let words = ["--retry", "2", "--retry-delay", "0.001"] + options + [origin.url().absoluteString]
+            let result = try await Running.urlload(words)
+            #expect(result.code == code && result.text == (code == 0 ? "two" : ""), "\(result.errors)")
+            #expect(origin.requests.count == count)
+        }
+    }
+
+    @Test(
         "A refused connection is retried only with --retry-connrefused",
         arguments: [(["--retry", "2"], 0), (["--retry", "2", "--retry-connrefused"], 2)])
     func refusal(_ options: [String], _ count: Int) async throws {

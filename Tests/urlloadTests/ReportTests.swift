@@ -102,7 +102,7 @@ struct ExitCodeTests {
             (.trustRootsUnavailable, .roots), (.tooManyRedirects, .redirect), (.badRedirect, .redirect),
             (.connectionLost, .connectionLost), (.truncated, .truncated), (.notHTTP, .protocolViolation),
             (.malformedChunkSize, .protocolViolation), (.contentDecodingFailed, .contentCoding),
-            (.contentTooLarge, .tooLarge),
+            (.contentTooLarge, .tooLarge), (.streamReset, .streamReset),
         ])
     func everyReasonHasACode(_ reason: LoadError.Reason, _ code: ExitCode) {
         #expect(ExitCode(LoadError(reason, phase: .receiving, party: .remote)) == code)

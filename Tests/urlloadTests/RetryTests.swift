@@ -37,6 +37,14 @@ struct RetryTests {
         #expect(policy.maximumDuration == .seconds(30))
     }
 
+    @Test("--retry-all-errors retries after every failure and every status above 399") func allErrors() throws {
+        let policy = try #require(try policy("--retry", "1", "--retry-all-errors"))
+        #expect(policy.retriesEveryFailure && policy.retriesNonIdempotent)
+        #expect(policy.statuses.map(\.code).sorted() == Array(400..<600))
+        let plain = try #require(try self.policy("--retry", "1"))
+        #expect(!plain.retriesEveryFailure)
+    }
+
     @Test("The largest number of retries is accepted") func moreTriesThanCanBeCountedAreTaken() throws {
         #expect(try policy("--retry", "\(Int.max)")?.maximumAttempts == .max)
     }

@@ -46,7 +46,7 @@ extension Session {
         try Self.checkUpload(request)
         if let token { try token.check(request) }
         let identity: UploadIdentity
-        do throws(LoadError) { identity = try await source.identity(.never) } catch {
+        do throws(LoadError) { identity = try await source.identity(in: core, at: request.url) } catch {
             throw error.carrying(token).at(request.url)
         }
         if let token, !token.identity.matches(identity) {

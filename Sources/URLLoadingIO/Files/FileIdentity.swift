@@ -17,25 +17,6 @@ package struct FileIdentity: Sendable, Hashable {
         modified = reader.modified
         let first = min(size, Int64(Self.tailSize))
         let last = max(first, size - Int64(Self.tailSize))
-        ends = Digest.hex(try Self.read(reader, 0..<first) + Self.read(reader, last..<size))
-    }
-
-    /// Returns the bytes of the range, or fewer if the file ends before it does.
-    private static func read(_ reader: FileReader, _ range: Range<Int64>) throws(IOFailure) -> [UInt8] {
-        var bytes = [UInt8](repeating: 0, count: Int(range.count))
-        var done = 0
-        while done < bytes.count {
-            let result = bytes.withUnsafeMutableBytes { room in
-                Result { () throws(IOFailure) in
-                    try reader.read(
-                        into: UnsafeMutableRawBufferPointer(rebasing: room[done...]), at: range.lowerBound + Int64(done)
-                    )
-                }
-            }
-            let count = try result.get()
-            guard count > 0 else { break }
-            done += count
-        }
-        return Array(bytes.prefix(done))
+        ends = Digest.hex(try reader.bytes(0..<first) + reader.bytes(last..<size))
     }
 }

@@ -55,6 +55,35 @@ package final class FileReader: Sendable {
         try count(csys_file_read(descriptor, buffer.baseAddress, buffer.count, offset)) ?? 0
     }
 
+    /// Returns the bytes of a range, or fewer if the file ends before it does. Blocks.
+    package func bytes(_ range: Range<Int64>) throws(IOFailure) -> [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: Int(range.count))
+        var done = 0
+        while done < bytes.count {
+            let result = bytes.withUnsafeMutableBytes { room in
+                Result { () throws(IOFailure) in
+                    try self.read(
+                        into: UnsafeMutableRawBufferPointer(rebasing: room[done...]), at: range.lowerBound + Int64(done)
+                    )
+                }
+            }
+            let count = try result.get()
+            guard count > 0 else { break }
+            done += count
+        }
+        return Array(bytes.prefix(done))
+    }
+
+    /// Returns the content of a regular file of at most `limit` bytes; `nil` for a larger one, and for any other kind
+    /// of file. Blocks.
+    /// - Throws: the failure of the system. Some pass, such as too many open files, and say nothing of the file.
+    package static func content(of path: String, limit: Int64) throws(IOFailure) -> [UInt8]? {
+        let reader = try FileReader(path: path)
+        guard reader.kind == .file, reader.size <= limit else { return nil }
+        // Files that a file system makes while they are read may have a size of 0.
+        return try reader.bytes(0..<(reader.size > 0 ? reader.size : limit))
+    }
+
     /// Returns whether the `count` bytes at `offset` are in the page cache, judged by the first and the last of them.
     package func isInPageCache(_ offset: Int64, count: Int) -> Bool { csys_file_is_near(descriptor, offset, count) }
 

@@ -106,6 +106,19 @@ extension ParameterScanner {
 }
 
 extension String {
+    /// Returns the longest beginning of whole characters that has at most `limit` bytes of UTF-8.
+    package func prefix(utf8Count limit: Int) -> String {
+        guard utf8.count > limit else { return self }
+        // Forwards: to remove the last flag of a row of flags, the whole row is read.
+        var end = startIndex
+        while end < endIndex {
+            let next = index(after: end)
+            guard utf8.distance(from: startIndex, to: next) <= limit else { break }
+            end = next
+        }
+        return String(self[..<end])
+    }
+
     /// The text with A-Z mapped to a-z and nothing else changed.
     var lowercasedASCII: String {
         guard utf8.contains(where: { $0 != $0.lowered }) else { return self }

@@ -15,9 +15,7 @@ public struct WebSocketClose: Sendable, Hashable, CustomStringConvertible {
     /// - Parameter reason: truncated to the size of a close frame, at a character boundary.
     public init(_ code: Code, reason: String = "") {
         self.code = code
-        var reason = reason
-        while reason.utf8.count > WebSocketFrame.maximumControlBytes - 2 { reason.removeLast() }
-        self.reason = reason
+        self.reason = reason.prefix(utf8Count: WebSocketFrame.maximumControlBytes - 2)
     }
 
     /// A status code (RFC 6455 §7.4, and the IANA registry).

@@ -55,7 +55,8 @@ enum WgetExit: Int32, Sendable, CaseIterable {
             switch ending.code {
             case .httpError: ending.status == .unauthorized ? .login : .status
             case .write, .read, .file, .brokenPipe: .file
-            case .proxyName, .name, .connect, .timeout, .connectionLost, .truncated, .handshake, .interface, .proxy:
+            case .proxyName, .name, .connect, .timeout, .connectionLost, .truncated, .streamReset, .handshake,
+                .interface, .proxy:
                 .network
             case .certificate, .identity, .roots: .certificate
             case .login: .login

@@ -37,6 +37,7 @@ enum ExitCode: Int32, CaseIterable, Sendable {
     case remoteFull = 70
     case roots = 77
     case remoteFile = 78
+    case streamReset = 92
     case proxy = 97
     case other = 99
     case interrupted = 130
@@ -73,6 +74,7 @@ enum ExitCode: Int32, CaseIterable, Sendable {
         case .login: "an ftp server refused the login"
         case .remoteFull: "an ftp server has no room for the file"
         case .remoteFile: "an ftp server has no such file"
+        case .streamReset: "the server ended the stream of HTTP/2 or HTTP/3 early"
         case .roots: "the trusted certificates cannot be read"
         case .proxy: "the SOCKS proxy refused, or does not speak SOCKS"
         case .other: "anything else"
@@ -121,7 +123,7 @@ extension ExitCode {
         .proxyRefused: .connectionLost, .proxyAuthenticationRequired: .connectionLost,
         .interfaceUnavailable: .interface,
         .connectionRefused: .connect, .unreachable: .connect, .cannotConnect: .connect,
-        .connectionLost: .connectionLost, .truncated: .truncated,
+        .connectionLost: .connectionLost, .truncated: .truncated, .streamReset: .streamReset,
         .secureConnectionFailed: .handshake, .notTLS: .handshake, .noCommonTLSVersion: .handshake,
         .weakHandshake: .handshake, .insecureRenegotiation: .handshake,
         .clientCertificateRequired: .handshake, .clientCertificateRefused: .handshake,

@@ -5,6 +5,7 @@
 
 import FoundationEssentials
 import URLLoading
+import URLLoadingWire
 
 enum FileName {
     /// Returns the last component of the path, decoded, without characters that lead out of the folder, hide the file
@@ -24,7 +25,7 @@ enum FileName {
         let decoded = decoding(component) ?? component
         var name = String(String.UnicodeScalarView(decoded.unicodeScalars.map { isSafe($0) ? $0 : "_" }))
         if name.hasPrefix(".") || name.hasPrefix("-") { name = "_" + name.dropFirst() }
-        while name.utf8.count > 255 { name.removeLast() }
+        name = name.prefix(utf8Count: 255)
         return name.isEmpty ? "index.html" : name
     }
 

@@ -97,6 +97,7 @@ enum ErrorWords {
         "connectionRefused": "no program listens on this port",
         "unreachable": "the host or its network cannot be reached",
         "connectionLost": "the connection was lost",
+        "streamReset": "the server ended the stream before the response was complete",
         "userAuthenticationRequired": "the server requires a user and password; -u gives them",
         "ftpServiceUnavailable": "the ftp server accepts no users at the moment; try again later",
         "ftpStorageFull": "the ftp server has no room for the file",

@@ -7,6 +7,7 @@ import FoundationEssentials
 import Glibc
 import URLLoading
 import URLLoadingIO
+import URLLoadingWire
 
 struct Continuation: Sendable {
     let path: String
@@ -36,9 +37,7 @@ struct Continuation: Sendable {
     static func notesName(_ name: String) -> String {
         let whole = ".\(name).urlload"
         guard whole.utf8.count > 255 - ".new".utf8.count else { return whole }
-        var beginning = name
-        while beginning.utf8.count > 150 { beginning.removeLast() }
-        return ".\(beginning)-\(Digest.hex(Array(name.utf8))).urlload"
+        return ".\(name.prefix(utf8Count: 150))-\(Digest.hex(Array(name.utf8))).urlload"
     }
 
     var place: URL { URL(filePath: path.hasPrefix("/") ? path : FileManager.default.currentDirectoryPath + "/" + path) }

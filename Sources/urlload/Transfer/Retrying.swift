@@ -15,7 +15,7 @@ extension RetryPolicy {
         if options.retries.includesRefused { reasons.insert(.connectionRefused) }
         statuses = Self.transientStatuses
         if options.retries.includesEverything {
-            reasons.formUnion(Self.everyReason)
+            retriesEveryFailure = true
             statuses = Set((400..<600).compactMap { Status($0) })
         }
         retriesNonIdempotent = true
@@ -24,13 +24,6 @@ extension RetryPolicy {
         backoff = options.retries.delay.map { .constant($0) } ?? .exponential(base: .seconds(1), cap: Self.longest)
     }
 
-    /// All reasons that `--retry-all-errors` retries.
-    private static let everyReason: Set<LoadError.Reason> = [
-        .connectionRefused, .unreachable, .cannotConnect, .connectionLost, .truncated, .secureConnectionFailed, .notTLS,
-        .noCommonTLSVersion, .weakHandshake, .insecureRenegotiation, .notHTTP, .certificateExpired,
-        .certificateUntrusted, .certificateNameMismatch,
-        .proxyRefused, .proxyNotFound, .contentDecodingFailed,
-    ]
     private static let longest = Duration.seconds(600)
 }
 

@@ -209,4 +209,22 @@ import URLLoadingTestSupport
         #expect(NetrcEntry.parse("machine") == [] && NetrcEntry.parse("login x password y") == [])
         #expect(NetrcEntry.parse("machine a password") == [NetrcEntry(machine: "a")])
     }
+
+    @Test("a netrc file that cannot be read for now is read at the next question, and then no more")
+    func netrcForNow() throws {
+        try withTemporaryURL("credentials") { folder in
+            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+            let file = folder.appending(path: "netrc")
+            let path = file.path(percentEncoded: false)
+            // A link to itself cannot be opened (ELOOP), as a file without a free descriptor.
+            #expect(symlink("netrc", path) == 0)
+            let reader = NetrcReader(.file(file))
+            #expect(reader.credential(for: "a.test", user: nil) == nil)
+            #expect(unlink(path) == 0)
+            try Data("machine a.test login ada password one".utf8).write(to: file)
+            #expect(reader.credential(for: "a.test", user: nil)?.user == "ada")
+            #expect(unlink(path) == 0)
+            #expect(reader.credential(for: "a.test", user: nil)?.user == "ada")
+        }
+    }
 }

@@ -302,6 +302,43 @@ struct CacheStoringRows {
         }
     }
 
+    @Test(
+        "a stale response replaces the answer of a silent server, and no stop of the caller (RFC 5861 4)",
+        arguments: [true, false], ["silence", "cancellation", "resource timeout"])
+    func staleIfSilent(hasValidator: Bool, _ end: String) async throws {
+        let clock = ManualClock()
+        try await withCacheRig({ $0.use(clock) }) { rig in
+            rig.origin.route("/") { _ in
+                var headers: Headers = [.cacheControl: "max-age=10, stale-if-error=100"]
+                if hasValidator { headers[.etag] = "\"1\"" }
+                return .ok("a", headers: headers)
+            }
+            try await rig.expect("/", "200 a -", requests: 1)
+            rig.clock.advance(20)
+            rig.origin.inject(.init(.requestHead, .stall))
+            let load = Task {
+                try await rig.get {
+                    $0.idleTimeout = .seconds(end == "silence" ? 10 : 1_000)
+                    $0.resourceTimeout = .seconds(100)
+                }
+            }
+            try await rig.origin.wait { $0.stalled == 1 }
+            try await clock.untilWaiting()
+            switch end {
+            case "silence":
+                clock.advance(by: .seconds(10))
+                let answer = try await load.value
+                #expect(answer == "200 a 20")
+            case "cancellation":
+                load.cancel()
+                await expectFailure(.cancelled) { try await load.value }
+            default:
+                clock.advance(by: .seconds(100))
+                await expectFailure(.resourceTimeout) { try await load.value }
+            }
+        }
+    }
+
     // MARK: Shared fetches
 
     @Test(

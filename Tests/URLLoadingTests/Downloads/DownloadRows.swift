@@ -233,6 +233,14 @@ struct DownloadRows {
         #expect(Response(url: try url("http://h/")).suggestedFileName == "download")
     }
 
+    @Test("a long name is cut between characters, at a cost in proportion to its length")
+    func longName() {
+        // Flags have two of these. To find where the last flag begins takes a look at all before it.
+        let name = String(repeating: "%F0%9F%87%A6", count: 50_000)
+        let made = SuggestedName.make(disposition: "attachment; filename*=UTF-8''\(name)", nil, fallback: "download")
+        #expect(made == String(repeating: "\u{1F1E6}", count: 62) && made.utf8.count == 248)
+    }
+
     // MARK: Resuming
 
     @Test(

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FoundationEssentials
+import Glibc
 import Testing
 import URLLoadingIO
 import URLLoadingTestSupport
@@ -164,6 +165,32 @@ struct ResumeFileRows {
             await expectFailure(.unacceptableStatus) { _ = try await rig.download() }
             #expect(rig.names == ["partial", "token"])
             rig.origin.route("/file") { DownloadRows.answer($0, "\"one\"") }
+            #expect(try await rig.download().first ?? 0 > 0)
+            try rig.expectComplete()
+        }
+    }
+
+    @Test(
+        "a failure of the system that may pass leaves the token and the partial file as they were",
+        arguments: ["token", "partial file"])
+    func unreadable(_ kind: String) async throws {
+        try await with { rig in
+            try await rig.interrupt()
+            let names = rig.folder.names
+            let partial = names.first { $0.hasPrefix(ResumeToken.prefix) }
+            let name = try #require(kind == "token" ? kind : partial)
+            let place = rig.folder.url(name).path(percentEncoded: false)
+            let aside = rig.folder.url("aside").path(percentEncoded: false)
+            #expect(rename(place, aside) == 0)
+            // Neither a link to itself (ELOOP) nor a folder (EISDIR) can be opened, like a file without a free
+            // descriptor.
+            let made = kind == "token" ? symlink("token", place) : mkdir(place, 0o700)
+            #expect(made == 0)
+            let error = await failure(.cannotReadFile, .system, .preparing) { _ = try await rig.download() }
+            #expect(error?.detail != nil && rig.origin.counts.requests == 1)
+            #expect(remove(place) == 0)
+            #expect(rename(aside, place) == 0)
+            #expect(rig.folder.names == names)
             #expect(try await rig.download().first ?? 0 > 0)
             try rig.expectComplete()
         }

@@ -52,6 +52,21 @@ import URLLoadingWire
         }
     }
 
+    @Test("a policy for every failure retries those that this program has not caused itself")
+    func everyFailure() throws {
+        for reason in [LoadError.Reason.notHTTP, .streamReset, .certificateNotYetValid, .proxyAuthenticationRequired] {
+            var plan = try plan { $0.retriesEveryFailure = true }
+            let retry = plan.retry(after: error(reason), now: 1000, roll: 0)
+            #expect(retry?.attempt == 2, "\(reason)")
+        }
+        for reason in [LoadError.Reason.cancelled, .sessionInvalidated, .resourceTimeout, .badRequest] {
+            var plan = try plan { $0.retriesEveryFailure = true }
+            let own = LoadError(reason, phase: .waiting, party: .local)
+            let retry = plan.retry(after: own, now: 1000, roll: 0)
+            #expect(retry == nil, "\(reason)")
+        }
+    }
+
     @Test("a status is retried only if the policy names it")
     func statuses() throws {
         #expect(RetryPolicy.transientStatuses.map(\.code).sorted() == [408, 429, 500, 502, 503, 504])

@@ -37,6 +37,8 @@ import URLLoadingWire
         configuration.headers = [.authorization: "Bearer \(Self.secret)", .proxyAuthorization: "Basic \(Self.secret)"]
         configuration.networks.proxyPolicy = .fixed([try Proxy("http://ada:\(Self.secret)@proxy.test:3128")])
         configuration.ftp.account = Self.secret
+        configuration.baseURL = try url("https://ada:\(Self.secret)@a.test/v1?key=\(Self.secret)")
+        configuration.defaultQueryItems = [URLQueryItem(name: "api_key", value: Self.secret)]
         return configuration
     }
 
@@ -48,6 +50,9 @@ import URLLoadingWire
         check(configuration.headers, "headers")
         check(configuration.ftp, "ftp")
         check(configuration, "configuration")
+        var dumped = ""
+        dump(configuration, to: &dumped)
+        #expect(dumped.contains("https://a.test/v1") && dumped.contains("api_key"))
         check(ChallengeDecision.use(Credential(user: "ada", password: Self.secret)), "decision")
         check(ChallengeDecision.use(.bearer(Self.secret)), "decision")
         check(

@@ -745,6 +745,11 @@ import URLLoadingWire
         let large = folder.url("large")
         try Data(repeating: UInt8(ascii: "\n"), count: 1 << 20 + 1).write(to: large)
         await expectFailure(.noCredentials) { try await AWSCredentials.profile("a", file: large) }
+        // A file server that is away holds up no task that was cancelled.
+        await Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            await expectFailure(.cancelled) { try await AWSCredentials.profile("a", file: large) }
+        }.value
     }
 
     @Test("credentials of the environment: half a key is refused, and an empty variable is none") func environment()

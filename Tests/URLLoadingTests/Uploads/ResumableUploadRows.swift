@@ -668,6 +668,28 @@ struct ResumableUploadRows {
         }
     }
 
+    @Test("a stop ends the look at the source of an upload, whether the caller's task is cancelled or the session ends")
+    func stopBeforeTheFirstRequest() async throws {
+        // Without a look at the stop each of these ends with `fileNotFound`.
+        let missing = UploadSource.file(URL(filePath: "/nowhere/to/be/found"))
+        let request = Request(url: try url("http://127.0.0.1:1/files"), method: .post)
+        let session = Session(.ephemeral)
+        await Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            await expectFailure(.cancelled) { try await session.uploadResumably(request, from: missing) }
+        }.value
+        await expectEmpty(session)
+        await expectFailure(.sessionInvalidated) { try await session.uploadResumably(request, from: missing) }
+        let stopped = StopToken()
+        stopped.stop(.invalidated)
+        let content = Data(repeating: 7, count: (2 << 20) + 5)
+        await expectFailure(.cancelled, .local, .preparing) {
+            try await UploadSource.data(content).identity(stopped)
+        }
+        let identity = try await UploadSource.data(content).identity(.never)
+        #expect(identity.digest == Digest.hex(content) && identity.length == Int64(content.count))
+    }
+
     private static func result<R>(_ work: nonisolated(nonsending) () async throws -> R) async -> Result<R, any Error> {
         do { return .success(try await work()) } catch { return .failure(error) }
     }

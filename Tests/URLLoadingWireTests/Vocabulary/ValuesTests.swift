@@ -13,6 +13,15 @@ import Testing
         #expect(Method("M-SEARCH").isValid && !Method("").isValid && !Method("A B").isValid)
     }
 
+    @Test("A text is cut between characters, to a number of bytes") func prefixes() {
+        #expect("abc".prefix(utf8Count: 3) == "abc" && "abc".prefix(utf8Count: 2) == "ab")
+        #expect("a\u{E9}b".prefix(utf8Count: 2) == "a" && "a\u{E9}b".prefix(utf8Count: 3) == "a\u{E9}")
+        // A character of more bytes than there is room for, and none.
+        #expect("e\u{301}\u{302}".prefix(utf8Count: 4).isEmpty && "".prefix(utf8Count: 0).isEmpty)
+        // A line end of two bytes is one character.
+        #expect("a\r\n".prefix(utf8Count: 2) == "a")
+    }
+
     @Test("Statuses have three digits") func statuses() {
         #expect(Status(99) == nil && Status(1000) == nil && Status(999)?.kind == .serverError)
         #expect(

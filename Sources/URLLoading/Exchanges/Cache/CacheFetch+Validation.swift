@@ -95,11 +95,15 @@ extension CacheFetch {
         return keep(exchange, removals, shared)
     }
 
+    /// Whether the stored response stands in for a failure of the server or the network. A silent server has failed as
+    /// well: the idle stop is revoked, as for a retry. Other stops are the caller's.
     private func mayServeStale(_ stored: StoredResponse, for error: LoadError) -> Bool {
-        guard load.stopReason == nil, error.party != .local,
-            [.resolving, .connecting, .sending, .waiting].contains(error.phase)
+        let isTimeout = error.reason == .idleTimeout || error.reason == .connectTimeout
+        guard error.party != .local,
+            isTimeout || [.resolving, .connecting, .sending, .waiting].contains(error.phase),
+            CachePlan.mayServeStale(stored, query, now: cache.now())
         else { return false }
-        return CachePlan.mayServeStale(stored, query, now: cache.now())
+        return load.mayRetry()
     }
 
     // MARK: Partial responses (RFC 9111 §3.4)

@@ -23,7 +23,9 @@ struct BackoffPlan {
 
     /// - Parameter roll: a random number, 0..<1, for the jitter.
     mutating func retry(after error: LoadError, now: Int64, roll: Double) -> Retry? {
-        guard policy.reasons.contains(error.reason), !Self.isFinal(error.reason) else { return nil }
+        guard policy.reasons.contains(error.reason) || policy.retriesEveryFailure && error.party != .local,
+            !Self.isFinal(error.reason)
+        else { return nil }
         return retry(.failed(error), after: backoff(roll), now)
     }
 

@@ -472,8 +472,12 @@ final class DownloadWork: Sendable {
     /// Takes over a file that the background agent has completed.
     func adopt(_ file: DownloadedFile) { state.withLock { $0.complete = file } }
 
+    /// True if there is a partial file to leave.
+    var hasFile: Bool { state.withLock { $0.file != nil } }
+
     /// Releases the partial file at the end of the load, so that a token may resume it. A file that no token can resume
-    /// is removed now, because the process may end before the last reference to it is dropped.
+    /// is removed now, because the process may end before the last reference to it is dropped. Blocks if there is a
+    /// file.
     func leave() {
         let (held, leftover, isUseless, isUnused) = state.withLock { state in
             let isPlain =

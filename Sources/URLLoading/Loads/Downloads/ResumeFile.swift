@@ -22,28 +22,38 @@ struct ResumeFile: Sendable {
     }
 
     /// Opens the partial file of an earlier download of the request. Blocks.
-    /// - Throws: ``LoadError/Reason/invalidResumeToken`` if another download uses the partial file now.
+    /// - Throws: ``LoadError/Reason/invalidResumeToken`` if another download uses the partial file now. A failure of
+    ///   the system that may pass, such as too many open files, says nothing of the token: it is thrown, and the token
+    ///   and its partial file stay as they are.
     func open(for request: Request, in folders: [String]) throws(LoadError) -> Found {
-        guard let reader = try? FileReader(path: path) else { return .nothing }
-        guard reader.kind == .file, reader.size <= Self.sizeLimit,
-            let data = try? Data(contentsOf: URL(filePath: path)), let token = try? ResumeToken(data)
-        else { return .unusable }
+        let content: [UInt8]?
+        do throws(IOFailure) { content = try FileReader.content(of: path, limit: Self.sizeLimit) } catch {
+            guard !error.isMissing else { return .nothing }
+            throw LoadError(
+                LoadError(file: error).reason, phase: .preparing, party: .system, detail: "\(path): \(error.words)")
+        }
+        guard let content, let token = try? ResumeToken(Data(content)) else { return .unusable }
         guard token.isFor(request.url), request.method == .get, request.body == nil else {
-            discard(token, in: folders)
+            try discard(token, in: folders)
             return .unusable
         }
         do throws(LoadError) {
             let (file, held) = try token.open(in: folders)
             return .token(token, file, held: held)
         } catch {
-            guard error.detail != ResumeToken.inUse else { throw error }
+            guard error.reason == .invalidResumeToken, error.detail != ResumeToken.inUse else { throw error }
             return .unusable
         }
     }
+
     /// Removes the partial file of a token that is to be replaced: nothing else would name it. Not if another download
     /// uses it, or if its content is not what the token says.
-    private func discard(_ token: ResumeToken, in folders: [String]) {
-        guard let (file, _) = try? token.open(in: folders) else { return }
+    private func discard(_ token: ResumeToken, in folders: [String]) throws(LoadError) {
+        let file: FileWriter
+        do throws(LoadError) { file = try token.open(in: folders).0 } catch {
+            guard error.reason == .invalidResumeToken else { throw error }
+            return
+        }
         file.unkeep()
         file.discard()
         file.unclaim()

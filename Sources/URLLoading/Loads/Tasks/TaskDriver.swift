@@ -184,8 +184,20 @@ final class TaskDriver: LoadListener, StopListener {
             if case .becomeStream = result.disposition { return try handOver(exchange) }
             if let sink { try await push(exchange, into: sink) } else { try await read(exchange) }
         } catch {
-            complete(.failed(error))
+            await fail(error)
         }
+    }
+
+    /// Ends the task with an error. The file of a download is left on a thread that may block: a token of it is read
+    /// and synchronised, and hundreds of downloads may end at once, with their session.
+    @inline(never)
+    private func fail(_ error: LoadError) async {
+        guard let download, download.hasFile else { return complete(.failed(error)) }
+        let token = await BlockingThreads.files.call(.never) { () -> ResumeToken? in
+            defer { download.leave() }
+            return download.resumeToken(after: error)
+        }
+        complete(.failed(error.with(token ?? nil)), hasLeft: true)
     }
 
     private func begin() async throws(LoadError) -> Load.Result {
@@ -253,11 +265,12 @@ final class TaskDriver: LoadListener, StopListener {
         complete(.finished)
     }
 
+    /// - Parameter hasLeft: true if the file of the download was left before; the error then has its token.
     @inline(never)
-    func complete(_ outcome: LoadTaskState.Outcome, _ trailers: Headers = Headers()) {
+    func complete(_ outcome: LoadTaskState.Outcome, _ trailers: Headers = Headers(), hasLeft: Bool = false) {
         var outcome = outcome
         if case .failed(let error) = outcome { outcome = .failed(context.handle.worded(error)) }
-        if let download {
+        if let download, !hasLeft {
             if case .failed(let error) = outcome { outcome = .failed(error.with(download.resumeToken(after: error))) }
             // Released before the end is announced, because an observer of the end may use the file at once.
             download.leave()

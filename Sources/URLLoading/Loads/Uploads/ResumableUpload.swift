@@ -224,7 +224,7 @@ final class ResumableUpload {
     /// Checks that the source has not changed, because several requests must carry parts of the same content.
     private func checkSource() async throws(LoadError) {
         guard source.mayChange else { return }
-        let now = try await source.identity(.never)
+        let now = try await source.identity(in: core, at: request.url)
         guard now.matches(identity) else {
             throw .sourceChanged(source.path, request.url)
         }

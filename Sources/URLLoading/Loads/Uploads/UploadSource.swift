@@ -39,12 +39,30 @@ public struct UploadSource: Sendable {
         }
     }
 
+    /// Computes the identity of the source at this moment, for as long as the calling task is not cancelled and the
+    /// session not invalidated.
+    func identity(in core: Core, at url: URL) async throws(LoadError) -> UploadIdentity {
+        let handle = LoadHandle(idle: nil, resource: nil, clock: core.configuration.clock)
+        guard core.registry.enter(handle) else { throw .sessionInvalidated(url) }
+        defer { core.registry.leave(handle) }
+        let result: Result<UploadIdentity, LoadError> = await withTaskCancellationHandler {
+            do throws(LoadError) { return .success(try await identity(handle)) } catch { return .failure(error) }
+        } onCancel: {
+            handle.stop(.cancelled)
+        }
+        return try result.get()
+    }
+
     /// Computes the identity of the source at this moment.
     func identity(_ control: StopToken) async throws(LoadError) -> UploadIdentity {
         switch content {
         case .data(let data):
             let digest = Digest()
-            data.withUnsafeBytes { digest.update($0) }
+            // In pieces, because a stop ends the computation.
+            for start in stride(from: 0, to: data.count, by: Self.pieceSize) {
+                if let reason = control.stopReason { throw LoadError(reason, phase: .preparing) }
+                data.dropFirst(start).prefix(Self.pieceSize).withUnsafeBytes { digest.update($0) }
+            }
             return UploadIdentity(length: Int64(data.count), digest: digest.finish())
         case .file(let url):
             let path = url.path(percentEncoded: false)
@@ -60,4 +78,7 @@ public struct UploadSource: Sendable {
             } catch { throw LoadError(file: error, .preparing) }
         }
     }
+
+    /// The number of bytes that are digested without a look at the stop token.
+    private static let pieceSize = 1 << 20
 }

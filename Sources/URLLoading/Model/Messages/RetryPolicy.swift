@@ -49,6 +49,9 @@ public struct RetryPolicy: Sendable, Hashable {
     /// The failures to retry; ``transientReasons`` by default. A load that was cancelled, or has exceeded its resource
     /// timeout, is never retried.
     public var reasons = transientReasons
+    /// True to retry every failure that this program has not caused itself, whatever ``reasons`` are:
+    /// `urlload --retry-all-errors`.
+    package var retriesEveryFailure = false
     /// The statuses to retry; none by default. Such a response is discarded with its body; the last one is delivered.
     public var statuses: Set<Status> = []
     /// The maximum number of attempts, the first included; at least 1.

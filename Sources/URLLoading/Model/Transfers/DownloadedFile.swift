@@ -52,10 +52,11 @@ public struct DownloadOptions: Sendable {
     /// ```
     /// The token is renewed as bytes reach the disk, and removed once the file is complete. One that does not fit any
     /// more (another URL, changed content on either side) is replaced by a new download:
-    /// ``LoadEvent/resumed(offset:expected:)`` says at which byte the download continues. Without a strong validator of
-    /// the server (RFC 9110 §13.1.5) there is no token. Two downloads at once need two files; the second ends with
-    /// ``LoadError/Reason/invalidResumeToken``. In a background session the agent keeps such a token itself, and the
-    /// option is refused.
+    /// ``LoadEvent/resumed(offset:expected:)`` says at which byte the download continues. If the token or its partial
+    /// file cannot be read for now, for example with too many open files, the download fails and leaves both as they
+    /// are. Without a strong validator of the server (RFC 9110 §13.1.5) there is no token. Two downloads at once need
+    /// two files; the second ends with ``LoadError/Reason/invalidResumeToken``. In a background session the agent keeps
+    /// such a token itself, and the option is refused.
     public var resumeFile: URL?
     /// How many parts of the file are loaded at once. `nil`, the default: it is loaded as a whole.
     ///

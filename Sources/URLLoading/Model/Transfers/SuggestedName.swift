@@ -41,8 +41,7 @@ package enum SuggestedName {
         // Only the last component of a Unix or Windows path is kept.
         let last = name.unicodeScalars.split { $0 == "/" || $0 == "\\" }.last.map { Array($0) } ?? []
         let scalars = last.filter { isSafeInFileName($0) }.drop { $0 == "." || $0 == " " || $0 == "-" }
-        var name = String(String.UnicodeScalarView(scalars))
-        while name.utf8.count > 255 { name.removeLast() }
+        let name = String(String.UnicodeScalarView(scalars)).prefix(utf8Count: 255)
         return name.isEmpty ? nil : name
     }
 

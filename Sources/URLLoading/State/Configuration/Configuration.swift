@@ -81,10 +81,17 @@ public struct Configuration: Sendable {
 
     /// The URL below which ``Session/request(_:method:query:)`` makes its requests, such as
     /// `https://api.example.org/v1`; `nil` by default. Requests with URLs of their own do not use it.
-    public var baseURL: URL?
+    public var baseURL: URL? {
+        get { requestBase.url }
+        set { requestBase.url = newValue }
+    }
     /// The query items that ``Session/request(_:method:query:)`` adds unless it gets one of that name; none by default.
     /// Requests with URLs of their own do not get them.
-    public var defaultQueryItems: [URLQueryItem] = []
+    public var defaultQueryItems: [URLQueryItem] {
+        get { requestBase.queryItems }
+        set { requestBase.queryItems = newValue }
+    }
+    private var requestBase = RequestBase()
 
     // MARK: Tasks
 
@@ -129,8 +136,9 @@ public struct Configuration: Sendable {
 
     // MARK: Limits
 
-    /// Limits on the memory and work that a peer can cause. Each is at least 0 and cannot be disabled. Numbers above
-    /// 2^30 count as 2^30.
+    /// Limits on the memory and work that a peer can cause. Each is at least 0 and cannot be disabled. Those of heads,
+    /// fields, chunks, trailers, interim responses, parts and events count as 2^30 above 2^30; those of whole bodies
+    /// have no such bound, and each window states its range.
     public struct Limits: Sendable, Hashable {
         /// The maximum size of a response's status line and header fields, in bytes.
         public var headSize = 64 * 1024
@@ -155,11 +163,12 @@ public struct Configuration: Sendable {
         /// The largest window of an HTTP/2 response body, in bytes, 16 KiB to 2 GiB; 32 MiB by default. The window is
         /// what the server may send before it hears that the body was read, and so what an unread body holds in memory
         /// (RFC 9113 §5.2). It begins with 256 KiB, and grows to what the path holds as long as the body is read as
-        /// fast as it arrives. With 32 MiB, a path of 150 ms carries 100 to 200 MB/s.
+        /// fast as it arrives. With 32 MiB, a path of 150 ms carries 100 to 200 MB/s. In HTTP/3 it is the window of a
+        /// stream, at most 1 GiB.
         public var http2StreamWindow = 32 << 20
         /// The sum of the windows of one HTTP/2 connection beyond their first 256 KiB, in bytes, 16 KiB to 2 GiB;
         /// 64 MiB by default. Bodies that are read at the same time share it equally. All connections of the process
-        /// share 512 MiB.
+        /// share 512 MiB. In HTTP/3 it is the window of the connection, at most 1 GiB.
         public var http2ConnectionWindow = 64 << 20
         /// The maximum size of the fields of one part of a multipart body, in bytes. The content of a part is streamed
         /// and has no limit.
@@ -276,6 +285,18 @@ public struct Configuration: Sendable {
     var attachments = Properties()
 
     private init() {}
+}
+
+/// The settings of ``Session/request(_:method:query:)``: a value of its own, because a mirror of the configuration must
+/// not show the keys of services, which are often among query items.
+private struct RequestBase: Sendable, CustomReflectable {
+    var url: URL?
+    var queryItems: [URLQueryItem] = []
+
+    /// The URL without userinfo and query, and the names of the items.
+    var customMirror: Mirror {
+        Mirror(self, children: ["url": url?.withoutSecrets as Any, "queryItems": queryItems.map(\.name)])
+    }
 }
 
 /// An event on a connection, for traces.

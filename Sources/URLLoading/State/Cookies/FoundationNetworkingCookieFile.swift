@@ -35,33 +35,16 @@ extension CookieStore {
 }
 
 enum FoundationNetworkingCookieFile {
-    private static let maximumBytes = 4 << 20
+    private static let maximumBytes: Int64 = 4 << 20
 
     static func read(_ file: URL) throws(LoadError) -> [UInt8] {
         guard file.isFileURL else { throw refusal("it is not the URL of a file") }
-        let reader: FileReader
+        let content: [UInt8]?
         do throws(IOFailure) {
-            reader = try FileReader(path: file.path(percentEncoded: false))
+            content = try FileReader.content(of: file.path(percentEncoded: false), limit: maximumBytes)
         } catch { throw LoadError(file: error) }
-        guard reader.kind == .file, reader.size <= maximumBytes else {
-            throw refusal("it is no regular file, or larger than 4 MiB")
-        }
-        do throws(IOFailure) {
-            var bytes = [UInt8](repeating: 0, count: Int(reader.size))
-            var count = 0
-            while count < bytes.count {
-                let read = bytes.withUnsafeMutableBytes { buffer in
-                    Result { () throws(IOFailure) in
-                        try reader.read(
-                            into: UnsafeMutableRawBufferPointer(rebasing: buffer[count...]), at: Int64(count))
-                    }
-                }
-                let added = try read.get()
-                if added == 0 { break }
-                count += added
-            }
-            return Array(bytes[..<count])
-        } catch { throw LoadError(file: error) }
+        guard let content else { throw refusal("it is no regular file, or larger than 4 MiB") }
+        return content
     }
 
     static func cookies(in bytes: some Sequence<UInt8>) throws(LoadError) -> [Cookie] {

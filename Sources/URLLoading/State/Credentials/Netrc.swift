@@ -5,9 +5,9 @@ import URLLoadingIO
 
 /// A netrc file of users and passwords by host: `machine example.org login ada password secret`.
 ///
-/// The file is read once per session, at the first challenge that no other source answers. An entry applies to servers
-/// of that name, on any port, and to no proxy. An entry without a password is ignored; the password may stand anywhere
-/// in the entry.
+/// The file is read once per session, at the first challenge that no other source answers; after a failure of the
+/// system, such as too many open files, at the next one again. An entry applies to servers of that name, on any port,
+/// and to no proxy. An entry without a password is ignored; the password may stand anywhere in the entry.
 public struct Netrc: Sendable, Hashable {
     let path: String?
 

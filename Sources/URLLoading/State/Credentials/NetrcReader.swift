@@ -3,7 +3,6 @@
 // Reads netrc(5): words separated by blanks. The first matching machine wins; `default` matches every host. Macros
 // after `macdef` are skipped up to an empty line.
 
-import FoundationEssentials
 import Synchronization
 import URLLoadingIO
 
@@ -16,27 +15,32 @@ final class NetrcReader: Sendable {
     /// Returns the credential for a host. The first call blocks while the file is read; a missing or too large file
     /// counts as empty.
     func credential(for host: String, user: String?) -> Credential? {
-        let entries = self.entries.withLock { entries in
-            if let entries { return entries }
-            let read = NetrcEntry.parse(Self.read(netrc.path ?? Self.standardPath))
-            entries = read
-            return read
-        }
-        guard let entry = entries.first(where: { $0.matches(host, user) }), let password = entry.password else {
+        guard let entry = read().first(where: { $0.matches(host, user) }), let password = entry.password else {
             return nil
         }
         return Credential(user: user ?? entry.login ?? "", password: password)
     }
 
-    static var standardPath: String {
-        Environment.value("NETRC") ?? (Environment.value("HOME") ?? "") + "/.netrc"
+    /// Returns the entries of the file; none after a failure of the system such as too many open files, which says
+    /// nothing of the file: the next call reads it again. Two calls at once may both read it.
+    private func read() -> [NetrcEntry] {
+        if let known = entries.withLock({ $0 }) { return known }
+        let content: [UInt8]?
+        do throws(IOFailure) {
+            content = try FileReader.content(of: netrc.path ?? Self.standardPath, limit: Self.sizeLimit)
+        } catch {
+            guard error.isMissing else { return [] }
+            content = nil
+        }
+        let read = NetrcEntry.parse(String(decoding: content ?? [], as: UTF8.self))
+        entries.withLock { $0 = read }
+        return read
     }
 
-    private static func read(_ path: String) -> String {
-        guard let reader = try? FileReader(path: path), reader.kind == .file, reader.size <= 1 << 20,
-            let data = try? Data(contentsOf: URL(filePath: path))
-        else { return "" }
-        return String(decoding: data, as: UTF8.self)
+    private static let sizeLimit: Int64 = 1 << 20
+
+    static var standardPath: String {
+        Environment.value("NETRC") ?? (Environment.value("HOME") ?? "") + "/.netrc"
     }
 }
 

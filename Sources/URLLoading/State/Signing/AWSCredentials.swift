@@ -51,7 +51,8 @@ public struct AWSCredentials: Sendable, Hashable, CustomStringConvertible, Custo
     ///   - file: a `file` URL, of at most 1 MiB; `nil` for the file that `AWS_SHARED_CREDENTIALS_FILE` names, or
     ///     `~/.aws/credentials`.
     /// - Throws: ``LoadError/Reason/noCredentials`` if there is no such profile, or no key in it, or if it has other
-    ///   credentials than a key: a role, single sign-on, a process.
+    ///   credentials than a key: a role, single sign-on, a process. ``LoadError/Reason/cancelled`` if the calling task
+    ///   is cancelled while the file is read.
     @concurrent public static func profile(
         _ name: String? = nil, file: URL? = nil
     ) async throws(LoadError) -> AWSCredentials {
@@ -63,8 +64,14 @@ public struct AWSCredentials: Sendable, Hashable, CustomStringConvertible, Custo
     ) async throws(LoadError) -> AWSCredentials {
         let path = file?.path(percentEncoded: false) ?? environment.file
         let name = name ?? environment["AWS_PROFILE"] ?? "default"
-        let text = await BlockingThreads.files.call(.never) { read(path) } ?? nil
-        guard let text else { throw .noCredentials("\(path) cannot be read") }
+        let token = StopToken()
+        let found = await withTaskCancellationHandler {
+            await BlockingThreads.files.call(token) { read(path) }
+        } onCancel: {
+            token.stop(.cancelled)
+        }
+        guard let found else { throw LoadError(.cancelled, phase: .preparing) }
+        guard let text = found else { throw .noCredentials("\(path) cannot be read") }
         let profiles = AWSProfileFile(text)
         guard profiles.contains(name) else { throw .noCredentials("\(path) has no profile \(name)") }
         // Its key would be another identity than the one that the profile means.
@@ -86,10 +93,8 @@ public struct AWSCredentials: Sendable, Hashable, CustomStringConvertible, Custo
 
     /// Returns the text of a regular file; nil if it is too large or cannot be read. Blocks.
     private static func read(_ path: String) -> String? {
-        guard let reader = try? FileReader(path: path), reader.kind == .file, reader.size <= largestFile,
-            let data = try? Data(contentsOf: URL(filePath: path))
-        else { return nil }
-        return String(decoding: data, as: UTF8.self)
+        guard let content = try? FileReader.content(of: path, limit: largestFile) else { return nil }
+        return String(decoding: content, as: UTF8.self)
     }
 
     /// Returns the credentials of the ``environment``, or else those of a ``profile(_:file:)``. Roles, single sign-on,

@@ -35,7 +35,7 @@ package enum BackgroundCrossing: Sendable, Equatable {
         "ftp": .local,
         "headers": .sent, "userAgent": .sent, "accept": .sent, "acceptEncoding": .sent,
         // Used when a request is made.
-        "baseURL": .local, "defaultQueryItems": .local,
+        "requestBase": .local,
         // Settings of bodies that this process reads.
         "readAhead": .local, "temporaryDirectory": .local,
         // Downloads to files are not cached. Cookies and HSTS are applied when the transfer is submitted.
