@@ -42,6 +42,7 @@ enum Recipes {
             configuration.hsts.storage = .none
             configuration.networks.proxyPolicy = .none
             configuration.connections.maximumPerHost = 256
+            configuration.authentication.methods = []  // a 401 is for the client, not for this user's tickets
             var decisions = Decisions()
             decisions.redirect = Decision { _ in .doNotFollow }  // the client follows redirects
             return Session(configuration, decisions: decisions)
@@ -53,11 +54,19 @@ enum Recipes {
             trailers: (Headers) async throws -> Void = { _ in },
             interim: (Status, Headers) async throws -> Void = { _, _ in }
         ) async throws {
-            guard let url = URL(string: upstream + incoming.target) else { throw BadTarget() }
+            // Without the slash, a target such as "@other.example/" would lead to another server.
+            guard incoming.target.hasPrefix("/"), let url = URL(string: upstream + incoming.target) else {
+                throw BadTarget()
+            }
             var request = Request(url: url, method: incoming.method)
             request.headers = endToEnd(incoming.headers)
             request.headers[.host] = nil  // that of the upstream
             request.headers[.te] = "trailers"  // without it, a server need not send them
+            // These logins are valid for a whole connection, and the clients share the connections to the upstream.
+            let logins = request.headers.values(of: .authorization).map { $0.lowercased() }
+            if logins.contains(where: { $0.hasPrefix("ntlm") || $0.hasPrefix("negotiate") }) {
+                request.headers[.authorization] = nil
+            }
             if let body = incoming.body { request.body = .stream { body } }
             let task = session.dataTask(request)
             let events = task.events

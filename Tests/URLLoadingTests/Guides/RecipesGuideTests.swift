@@ -150,6 +150,45 @@ struct RecipesGuideTests {
         }
     }
 
+    @Test("a reverse proxy refuses a target that would lead to another server, and leaves challenges to its client")
+    func reverseProxyTrust() async throws {
+        try await withHTTPTestServer { upstream in
+            try await withHTTPTestServer { other in
+                upstream.route("/login") { request in
+                    .status(
+                        .unauthorized,
+                        headers: ["WWW-Authenticate": "Negotiate", "X-Login": request.headers[.authorization] ?? "-"])
+                }
+                let base = String(upstream.url().absoluteString.dropLast())
+                let proxy = Recipes.ReverseProxy(upstream: base, session: Recipes.ReverseProxy.session())
+                let port = try #require(other.url().port)
+                let elsewhere = "127.0.0.1:\(port)/"
+                for target in ["@" + elsewhere, ".x/", "", "*", "http://" + elsewhere] {
+                    await #expect(throws: Recipes.ReverseProxy.BadTarget.self) {
+                        try await proxy.forward(Recipes.Incoming(target: target)) { _, _ in
+                        } write: { _ in
+                        }
+                    }
+                }
+                #expect(other.requests.isEmpty && upstream.requests.isEmpty)
+
+                // The tickets of the user who runs this test are not sent, whether there are any or not.
+                #expect(proxy.session.configuration.authentication.methods == [])
+                for login in ["NTLM TlRMTVNTUAAB", "Negotiate YII=", "Basic YTpi"] {
+                    var incoming = Recipes.Incoming(target: "/login")
+                    incoming.headers[.authorization] = login
+                    var (status, seen) = (Status?.none, "")
+                    try await proxy.forward(incoming) {
+                        (status, seen) = ($0, $1["X-Login"] ?? "")
+                    } write: { _ in
+                    }
+                    #expect(status == .unauthorized && seen == (login.hasPrefix("Basic") ? login : "-"))
+                }
+                #expect(upstream.requests.count == 3)
+            }
+        }
+    }
+
     @Test("a limit for the head leaves the body its time, and ends a load whose head is late")
     func headLimit() async throws {
         try await withHTTPTestServer { origin in
