@@ -9,14 +9,17 @@ import Synchronization
 import URLLoading
 
 enum Recipes {
-    /// Copies what one server sends to another server, with constant memory.
-    static func copy(from source: URL, to target: URL, with session: Session) async throws -> Status {
-        try await session.load(Request(url: source)) { response, body in
+    /// Copies what one server sends to another server, with constant memory. Both loads run at once: two sessions,
+    /// because copies that read could take all connections of one, and none would be left to write.
+    static func copy(
+        from source: URL, with reader: Session, to target: URL, with writer: Session
+    ) async throws -> Status {
+        try await reader.load(Request(url: source)) { response, body in
             try response.requireSuccess()
             var request = Request(url: target, method: .put)
             request.body = .stream(length: response.expectedLength) { body }
             request.body?.contentType = response.headers[.contentType]
-            let (_, answer) = try await session.data(for: request)
+            let (_, answer) = try await writer.data(for: request)
             return answer.status
         }
     }

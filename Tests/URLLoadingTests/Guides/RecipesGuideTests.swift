@@ -22,13 +22,14 @@ struct RecipesGuideTests {
                 source.route("/endless") { _ in .ok(.repeated(count: .max, chunked: true)) }
                 target.route("/b") { request in .ok("\(request.bodyCount)") }
                 target.route("/stalls", faults: [.init(.requestBody(after: 1 << 16), .stall)]) { _ in .ok("") }
-                let status = try await Recipes.copy(from: source.url("/a"), to: target.url("/b"), with: session)
+                let status = try await Recipes.copy(
+                    from: source.url("/a"), with: session, to: target.url("/b"), with: session)
                 #expect(status == .ok && target.requests.last?.bodyCount == 300_000)
 
                 try await withNetworkRelay(to: source.url(), NetworkConditions()) { relay in
                     let endless = relay.url("/endless")
                     let copying = Task {
-                        try await Recipes.copy(from: endless, to: target.url("/stalls"), with: session)
+                        try await Recipes.copy(from: endless, with: session, to: target.url("/stalls"), with: session)
                     }
                     try await target.wait { $0.stalled == 1 }
                     let read = try await Self.rest(of: relay)
@@ -37,6 +38,44 @@ struct RecipesGuideTests {
                     await #expect(throws: LoadError.self) { try await copying.value }
                 }
             }
+        }
+    }
+
+    @Test("copies within one server do not wait for each other, however few connections it may have")
+    func copyingWithin() async throws {
+        var configuration = Configuration.ephemeral
+        configuration.connections.maximumPerHost = 1
+        let (reader, writer) = (Session(configuration), Session(configuration))
+        try await withHTTPTestServer { server in
+            server.route("/a") { _ in .ok(.repeated(count: 300_000, chunked: true)) }
+            server.route("/b") { request in .ok("\(request.bodyCount)") }
+            try await withThrowingTaskGroup(of: Status.self) { group in
+                for _ in 0..<8 {
+                    group.addTask {
+                        try await Recipes.copy(from: server.url("/a"), with: reader, to: server.url("/b"), with: writer)
+                    }
+                }
+                for try await status in group { #expect(status == .ok) }
+            }
+            #expect(server.requests.filter { $0.bodyCount == 300_000 }.count == 8)
+        }
+    }
+
+    @Test("a load in the closure of a load waits for the connection of that one, until its resource timeout")
+    func nested() async throws {
+        var configuration = Configuration.ephemeral
+        configuration.connections.maximumPerHost = 1
+        let session = Session(configuration)
+        try await withHTTPTestServer { server in
+            server.route("/list") { _ in .ok(.repeated(count: .max, chunked: true)) }
+            server.route("/item") { _ in .ok("item") }
+            var request = Request(url: server.url("/item"))
+            request.resourceTimeout = .milliseconds(50)
+            let item = request
+            let reason = try await session.load(Request(url: server.url("/list"))) { _, _ in
+                await failure(.resourceTimeout) { try await session.data(for: item) }?.reason
+            }
+            #expect(reason == .resourceTimeout && server.requests.count == 1)
         }
     }
 
