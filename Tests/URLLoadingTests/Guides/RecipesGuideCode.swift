@@ -188,6 +188,9 @@ enum Recipes {
         var options = WebSocketOptions()
         options.pingInterval = .seconds(20)  // a server that is silent for so long is lost
         var last = "0"
+        var refused: (any Error)?  // what the program's own code threw
+        let passing: Set<UInt16> = [1000, 1001, 1005, 1012, 1013]
+        let transient = RetryPolicy.transientStatuses  // 502 of a proxy without its server
         var failures = 0
         while true {
             do {
@@ -196,17 +199,20 @@ enum Recipes {
                     while true {
                         guard case .text(let text) = try await socket.receive() else { continue }
                         failures = 0
-                        try await handle(text)
+                        do { try await handle(text) } catch {
+                            refused = error
+                            throw error
+                        }
                         last = text.split(separator: " ").first.map(String.init) ?? last
                     }
                 }
-            } catch let error as LoadError {
+            } catch let error as LoadError where refused == nil {
                 switch error.reason {
-                case .connectionLost, .connectionRefused, .connectTimeout, .idleTimeout, .pingTimeout, .unreachable,
-                    .lookupFailed, .truncated:
-                    break
-                case .webSocketClosed where [nil, .goingAway, .normal].contains(error.webSocketClose?.code): break
-                case .webSocketRefused where error.webSocketRefusal?.status == .serviceUnavailable: break
+                case .pingTimeout: break
+                case let reason where RetryPolicy.transientReasons.contains(reason): break
+                // 1005: the close frame had no code. 1012 and 1013: the service restarts, or is overloaded.
+                case .webSocketClosed where passing.contains(error.webSocketClose?.code.rawValue ?? 1005): break
+                case .webSocketRefused where transient.contains(error.webSocketRefusal?.status ?? .ok): break
                 default: throw error  // cancelled, refused, a certificate
                 }
             }

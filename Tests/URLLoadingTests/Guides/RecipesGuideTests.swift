@@ -365,20 +365,42 @@ struct RecipesGuideTests {
                 case 2:
                     try await socket.send(.text("3 c"))
                     try await socket.close(WebSocketClose(.goingAway))
+                case 3:
+                    try await socket.send(.text("4 d"))
+                    try await socket.close(nil)
+                case 4:
+                    try await socket.send(.text("5 e"))
+                    try await socket.close(WebSocketClose(WebSocketClose.Code(rawValue: 1012)))
                 default: try await socket.close(WebSocketClose(.policyViolation))
                 }
             }
+            origin.webSocket("/news") { socket in
+                _ = try await socket.receive()
+                try await socket.send(.text("1 a"))
+                _ = try await socket.untilClose()
+            }
             var heard: [String] = []
             let session = Session(.ephemeral)
+            let news = try url(origin.url("/news").absoluteString.replacing("http:", with: "ws:"))
             let chat = try url(origin.url("/prices").absoluteString.replacing("http:", with: "ws:"))
             let error = await failure(.webSocketClosed) {
                 try await Recipes.follow("prices", at: chat, with: session) { heard.append($0) }
             }
             #expect(error?.webSocketClose?.code == .policyViolation)
             // The reset may overtake the messages before it.
-            #expect(heard.last == "3 c" && subscriptions.value.count == 3)
+            #expect(heard.last == "5 e" && subscriptions.value.count == 5)
             #expect(subscriptions.value.first == "subscribe prices after 0")
-            #expect(subscriptions.value.last == "subscribe prices after 3")
+            #expect(subscriptions.value.last == "subscribe prices after 5")
+
+            // An error of the program's own is none of the socket's, also if it is a LoadError.
+            let own = Watched(0)
+            await expectFailure(.connectionLost) {
+                try await Recipes.follow("news", at: news, with: session) { _ in
+                    own.add()
+                    throw LoadError(.connectionLost, phase: .receiving, party: .local)
+                }
+            }
+            #expect(own.value == 1)
         }
     }
 
