@@ -127,11 +127,20 @@ enum Recipes {
         _ url: URL, every interval: Duration, with session: Session, handle: (Data) async throws -> Void
     ) async throws {
         var request = Request(url: url)
+        request.cachePolicy = .reload  // the server is asked each time
+        var last: Data?  // for servers without entity tags
         while true {
-            let (data, response) = try await session.data(for: request)
-            if response.status == .ok {
+            var loaded: (Data, Response)?
+            do throws(LoadError) {
+                loaded = try await session.data(for: request)
+            } catch {
+                // A lost connection is the next turn's to mend.
+                guard RetryPolicy.transientReasons.contains(error.reason) else { throw error }
+            }
+            if let (data, response) = loaded, response.status == .ok {
                 request.headers[.ifNoneMatch] = response.headers[.etag]
-                try await handle(data)
+                if data != last { try await handle(data) }
+                last = data
             }
             try await Task.sleep(for: interval)
         }

@@ -246,13 +246,18 @@ struct RecipesGuideTests {
         }
     }
 
-    @Test("polling passes on what has changed, and asks with the tag of what it has")
+    @Test("polling passes on what has changed, asks with the tag of what it has, and goes on after a lost connection")
     func polling() async throws {
         let version = Watched(1)
+        let losses = Watched(0)
         let heard = Watched<[String]>([])
         try await withHTTPTestServer { origin in
             origin.route("/") { request in
                 let tag = "\"\(version.value)\""
+                if version.value == 2, losses.add() == 1 {
+                    let head = "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nv"
+                    return .raw([.bytes(Array(head.utf8))], then: .reset)
+                }
                 if request.headers[.ifNoneMatch] == tag { return .status(.notModified, headers: [.etag: tag]) }
                 return .ok("v\(version.value)", headers: [.etag: tag])
             }
@@ -264,6 +269,28 @@ struct RecipesGuideTests {
                 }
                 try await heard.wait { $0 == ["v1"] }
                 try await origin.wait { $0.requests >= 3 }
+                version.change { $0 = 2 }
+                try await heard.wait { $0 == ["v1", "v2"] }
+                task.cancel()
+                await #expect(throws: (any Error).self) { try await task.value }
+            }
+        }
+    }
+
+    @Test("polling asks a server without entity tags each time, and passes on an unchanged page once")
+    func pollingWithoutTags() async throws {
+        let version = Watched(1)
+        let heard = Watched<[String]>([])
+        try await withHTTPTestServer { origin in
+            origin.route("/") { _ in .ok("v\(version.value)", headers: [.cacheControl: "max-age=600"]) }
+            try await withSession(.ephemeral) { session in
+                let task = Task {
+                    try await Recipes.poll(origin.url(), every: .milliseconds(1), with: session) { data in
+                        heard.change { $0.append(String(decoding: data, as: UTF8.self)) }
+                    }
+                }
+                try await origin.wait { $0.requests >= 3 }
+                #expect(heard.value == ["v1"])
                 version.change { $0 = 2 }
                 try await heard.wait { $0 == ["v1", "v2"] }
                 task.cancel()
