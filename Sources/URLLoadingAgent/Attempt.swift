@@ -60,7 +60,6 @@ struct Attempt: Sendable {
     /// power failure.
     private static let tokenBytes: Int64 = 64 << 20
     private static let tokenInterval: Int64 = 5_000_000_000
-    private static let maximumAnswerSize = 1 << 20
 
     func run() async -> AttemptResult {
         guard let request = transfer.order.request(transfer.secrets) else {
@@ -254,14 +253,23 @@ struct Attempt: Sendable {
                 return .delayed(status: response.http?.status.code ?? 0, seconds: seconds)
             }
             if transfer.order.requiresSuccess { try response.requireSuccess() }
-            return .answer([UInt8](data.prefix(Self.maximumAnswerSize)), TransferResponse(response))
+            return .answer([UInt8](data), TransferResponse(response))
         } catch {
             if error.reason == .uploadNotFound || error.reason == .invalidUploadToken, token != nil { return .anew }
+            if error.reason == .bodyTooLarge { return .failed(Self.answerTooLarge(error), mayRepeat: true) }
             let isKnown = token != nil || error.uploadToken != nil
             // The head is all of a request with an empty file.
             let isUnsent = !sent.hasBegun.load(ordering: .relaxed) && (length != 0 || Self.precedesSending(error))
             let mayRepeat = isKnown || transfer.order.isIdempotent || isUnsent
             return .failed(error, mayRepeat: mayRepeat)
         }
+    }
+
+    /// The failure of an upload that was carried out: the body of its response exceeds what the session collects.
+    private static func answerTooLarge(_ error: LoadError) -> LoadError {
+        LoadError(
+            .bodyTooLarge, phase: error.phase, party: error.party, url: error.url,
+            detail: "the upload was answered, but limits.collectedBodySize does not permit the body of the response: "
+                + (error.detail ?? "too many bytes"))
     }
 }

@@ -205,6 +205,47 @@ import URLLoadingWire
         }
     }
 
+    @Test("The response to an upload is delivered whole, or fails the transfer if the session does not collect so much")
+    func largeAnswers() async throws {
+        try await SurvivalRows.with { rig, origin in
+            let answer = Film.content + Film.content
+            origin.route("/put") { _ in .ok(.bytes(answer)) }
+            let source = URL(filePath: rig.folder + "/source.bin")
+            try Data("film".utf8).write(to: source)
+            let session = Self.session(rig)
+            let request = Request(url: origin.url("/put"), method: .post)
+            let (data, _) = try await session.upload(request, from: .file(source))
+            #expect(answer.count > 2 << 20 && [UInt8](data) == answer)
+
+            try await session.background.upload(request, fromFile: source)
+            try await eventuallyProcess {
+                let transfers = try await session.background.transfers
+                return transfers.allSatisfy { $0.state == .finished }
+            }
+            let handled = Lock<[UInt8]?>(nil)
+            try await session.background.handleEvents {
+                session.invalidateAndCancel()
+            } _: { event in
+                guard case .uploaded(let data, _) = event.result else {
+                    Issue.record("\(event)")
+                    return
+                }
+                handled.withLock { $0 = [UInt8](data) }
+            }
+            #expect(handled.withLock { $0 } == answer)
+            await session.invalidated()
+
+            let small = Self.session(rig) { $0.limits.collectedBodySize = 2 << 20 }
+            let before = origin.requests.count
+            let error = await #expect(throws: LoadError.self) {
+                _ = try await small.upload(request, from: .file(source))
+            }
+            #expect(error?.reason == .bodyTooLarge && error?.detail?.contains("the upload was answered") == true)
+            #expect(origin.requests.count == before + 1)
+            await Self.end(small)
+        }
+    }
+
     @Test("The cookies of a response are stored when the result is delivered, unless the request handles none")
     func cookies() async throws {
         try await SurvivalRows.with { rig, origin in
@@ -384,7 +425,7 @@ import URLLoadingWire
         configuration.networks.trafficClass = .video
         configuration.networks.addressPolicy = .publicOnly
         configuration.networks.allowsExpensive = false
-        configuration.limits.headSize = 1234
+        (configuration.limits.headSize, configuration.limits.collectedBodySize) = (1234, 5678)
         configuration.headers[.acceptLanguage] = "de"
         configuration.headers[.authorization] = "Bearer secret"
         configuration.authentication.methods = [.digest]

@@ -125,8 +125,9 @@ extension Session {
     ///
     /// ```swift
     /// let task = session.downloadTask(request, options: DownloadOptions(destination: place))
+    /// let events = task.events
     /// task.resume()
-    /// for await case .received(let bytes) in task.events { bar.update(bytes.total, of: bytes.expected) }
+    /// for await case .received(let bytes) in events { bar.update(bytes.total, of: bytes.expected) }
     /// let file = try await task.value
     /// ```
     /// ``LoadEvent/received(_:)`` counts bytes that are in the file. The request may have a body.

@@ -110,9 +110,10 @@ nonisolated(nonsending) public func withSession<R>(
 }
 
 /// The library's event loop as a task executor. Tasks that prefer it run on its one thread and are resumed without a
-/// thread switch: the least CPU per request for programs that mostly load, half of the pool's between 2 and 16
-/// connections. Set it once for a tree of tasks, not for each request, and do not compute for long on it: it is one
-/// thread. The sequence of a streamed request body (``RequestBody/stream(length:trailers:_:)``) is asked there too.
+/// thread switch: the least CPU per request for programs that mostly load, about half of the pool's with a few
+/// connections, and a sixth to a quarter less than the pool's with 16 to 64. Set it once for a tree of tasks, not for
+/// each request, and do not compute for long on it: it is one thread. The sequence of a streamed request body
+/// (``RequestBody/stream(length:trailers:_:)``) is asked there too.
 ///
 /// ```swift
 /// await withTaskExecutorPreference(eventLoopExecutor) {

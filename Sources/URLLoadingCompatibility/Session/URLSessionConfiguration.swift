@@ -96,7 +96,8 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
     /// (``URLSession/getAllTasks(completionHandler:)``), and its delegate gets the calls that were missed. Such a
     /// session needs a delegate. Data tasks, completion handlers, bodies that are not files and URLs other than http
     /// and https fail when the task is resumed, as does every task if the agent cannot use a setting: a credential
-    /// storage or a proxy dictionary. The delegate is not asked about redirects and challenges.
+    /// storage or a proxy dictionary. The delegate is asked about challenges, but not about redirects. Transfers wait
+    /// with their challenges while the program does not run.
     /// - Parameter identifier: the name of the session, 1 to 255 bytes. One live session of a user may have it.
     open class func background(withIdentifier identifier: String) -> URLSessionConfiguration {
         var values = Values.usual

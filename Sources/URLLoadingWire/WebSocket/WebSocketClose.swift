@@ -3,7 +3,7 @@
 /// The status of a WebSocket's closure, as carried by a close frame (RFC 6455 §7).
 ///
 /// ```swift
-/// await socket.close(.normal, reason: "done for today")
+/// await socket.close(WebSocketClose(.normal, reason: "done for today"))
 /// ```
 public struct WebSocketClose: Sendable, Hashable, CustomStringConvertible {
     /// The status code.

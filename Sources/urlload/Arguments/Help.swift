@@ -137,7 +137,8 @@ enum Help {
         """,
         .request: """
         -d sends application/x-www-form-urlencoded unless -H sets another Content-Type. A file of --data-binary
-        or -T is sent as it is and never held in memory; standard input and pipes are read to their end first.
+        or -T is sent as it is and never held in memory. -T sends standard input and pipes while it reads them;
+        -d, --data-binary and -F read them to their end first.
         -F sends multipart/form-data. NAME=@FILE sends a file under its own name, NAME=<FILE its bytes as a
         text; ;type=TYPE and ;filename=NAME may follow, and "quotes" hold a path with a semicolon.
 

@@ -93,6 +93,31 @@ struct CacheGuideTests {
         }
     }
 
+    @Test("a body above a twentieth of the capacity is stored only if the size of an entry permits it")
+    func largeBodies() async throws {
+        try await withHTTPTestServer { origin in
+            origin.route("/*") { _ in
+                .ok(.bytes([UInt8](repeating: 0x61, count: 300_000)), headers: [.cacheControl: "max-age=600"])
+            }
+            for isLarge in [false, true] {
+                let before = origin.counts.requests
+                var configuration = Configuration.ephemeral
+                if isLarge {
+                    let cache = ResponseCache()
+                    cache.maximumEntrySize = 1 << 20
+                    configuration.caching.store = cache
+                }
+                try await withSession(configuration) { session in
+                    for _ in 0..<2 {
+                        let (data, _) = try await session.data(from: origin.url("/map"))
+                        #expect(data.count == 300_000)
+                    }
+                }
+                #expect(origin.counts.requests - before == (isLarge ? 1 : 2))
+            }
+        }
+    }
+
     @Test("the example of a shared cache") func sharing() async throws {
         try await origin { origin, url in
             var configuration = Configuration.ephemeral

@@ -9,14 +9,17 @@ import Synchronization
 import URLLoading
 
 enum Recipes {
-    /// Copies what one server sends to another server, with constant memory.
-    static func copy(from source: URL, to target: URL, with session: Session) async throws -> Status {
-        try await session.load(Request(url: source)) { response, body in
+    /// Copies what one server sends to another server, with constant memory. Both loads run at once: two sessions,
+    /// because copies that read could take all connections of one, and none would be left to write.
+    static func copy(
+        from source: URL, with reader: Session, to target: URL, with writer: Session
+    ) async throws -> Status {
+        try await reader.load(Request(url: source)) { response, body in
             try response.requireSuccess()
             var request = Request(url: target, method: .put)
             request.body = .stream(length: response.expectedLength) { body }
             request.body?.contentType = response.headers[.contentType]
-            let (_, answer) = try await session.data(for: request)
+            let (_, answer) = try await writer.data(for: request)
             return answer.status
         }
     }
@@ -42,6 +45,7 @@ enum Recipes {
             configuration.hsts.storage = .none
             configuration.networks.proxyPolicy = .none
             configuration.connections.maximumPerHost = 256
+            configuration.authentication.methods = []  // a 401 is for the client, not for this user's tickets
             var decisions = Decisions()
             decisions.redirect = Decision { _ in .doNotFollow }  // the client follows redirects
             return Session(configuration, decisions: decisions)
@@ -53,11 +57,19 @@ enum Recipes {
             trailers: (Headers) async throws -> Void = { _ in },
             interim: (Status, Headers) async throws -> Void = { _, _ in }
         ) async throws {
-            guard let url = URL(string: upstream + incoming.target) else { throw BadTarget() }
+            // Without the slash, a target such as "@other.example/" would lead to another server.
+            guard incoming.target.hasPrefix("/"), let url = URL(string: upstream + incoming.target) else {
+                throw BadTarget()
+            }
             var request = Request(url: url, method: incoming.method)
             request.headers = endToEnd(incoming.headers)
             request.headers[.host] = nil  // that of the upstream
             request.headers[.te] = "trailers"  // without it, a server need not send them
+            // These logins are valid for a whole connection, and the clients share the connections to the upstream.
+            let logins = request.headers.values(of: .authorization).map { $0.lowercased() }
+            if logins.contains(where: { $0.hasPrefix("ntlm") || $0.hasPrefix("negotiate") }) {
+                request.headers[.authorization] = nil
+            }
             if let body = incoming.body { request.body = .stream { body } }
             let task = session.dataTask(request)
             let events = task.events
@@ -115,11 +127,20 @@ enum Recipes {
         _ url: URL, every interval: Duration, with session: Session, handle: (Data) async throws -> Void
     ) async throws {
         var request = Request(url: url)
+        request.cachePolicy = .reload  // the server is asked each time
+        var last: Data?  // for servers without entity tags
         while true {
-            let (data, response) = try await session.data(for: request)
-            if response.status == .ok {
+            var loaded: (Data, Response)?
+            do throws(LoadError) {
+                loaded = try await session.data(for: request)
+            } catch {
+                // A lost connection is the next turn's to mend.
+                guard RetryPolicy.transientReasons.contains(error.reason) else { throw error }
+            }
+            if let (data, response) = loaded, response.status == .ok {
                 request.headers[.ifNoneMatch] = response.headers[.etag]
-                try await handle(data)
+                if data != last { try await handle(data) }
+                last = data
             }
             try await Task.sleep(for: interval)
         }
@@ -176,6 +197,9 @@ enum Recipes {
         var options = WebSocketOptions()
         options.pingInterval = .seconds(20)  // a server that is silent for so long is lost
         var last = "0"
+        var refused: (any Error)?  // what the program's own code threw
+        let passing: Set<UInt16> = [1000, 1001, 1005, 1012, 1013]
+        let transient = RetryPolicy.transientStatuses  // 502 of a proxy without its server
         var failures = 0
         while true {
             do {
@@ -184,17 +208,20 @@ enum Recipes {
                     while true {
                         guard case .text(let text) = try await socket.receive() else { continue }
                         failures = 0
-                        try await handle(text)
+                        do { try await handle(text) } catch {
+                            refused = error
+                            throw error
+                        }
                         last = text.split(separator: " ").first.map(String.init) ?? last
                     }
                 }
-            } catch let error as LoadError {
+            } catch let error as LoadError where refused == nil {
                 switch error.reason {
-                case .connectionLost, .connectionRefused, .connectTimeout, .idleTimeout, .pingTimeout, .unreachable,
-                    .lookupFailed, .truncated:
-                    break
-                case .webSocketClosed where [nil, .goingAway, .normal].contains(error.webSocketClose?.code): break
-                case .webSocketRefused where error.webSocketRefusal?.status == .serviceUnavailable: break
+                case .pingTimeout: break
+                case let reason where RetryPolicy.transientReasons.contains(reason): break
+                // 1005: the close frame had no code. 1012 and 1013: the service restarts, or is overloaded.
+                case .webSocketClosed where passing.contains(error.webSocketClose?.code.rawValue ?? 1005): break
+                case .webSocketRefused where transient.contains(error.webSocketRefusal?.status ?? .ok): break
                 default: throw error  // cancelled, refused, a certificate
                 }
             }

@@ -22,13 +22,14 @@ struct RecipesGuideTests {
                 source.route("/endless") { _ in .ok(.repeated(count: .max, chunked: true)) }
                 target.route("/b") { request in .ok("\(request.bodyCount)") }
                 target.route("/stalls", faults: [.init(.requestBody(after: 1 << 16), .stall)]) { _ in .ok("") }
-                let status = try await Recipes.copy(from: source.url("/a"), to: target.url("/b"), with: session)
+                let status = try await Recipes.copy(
+                    from: source.url("/a"), with: session, to: target.url("/b"), with: session)
                 #expect(status == .ok && target.requests.last?.bodyCount == 300_000)
 
                 try await withNetworkRelay(to: source.url(), NetworkConditions()) { relay in
                     let endless = relay.url("/endless")
                     let copying = Task {
-                        try await Recipes.copy(from: endless, to: target.url("/stalls"), with: session)
+                        try await Recipes.copy(from: endless, with: session, to: target.url("/stalls"), with: session)
                     }
                     try await target.wait { $0.stalled == 1 }
                     let read = try await Self.rest(of: relay)
@@ -37,6 +38,44 @@ struct RecipesGuideTests {
                     await #expect(throws: LoadError.self) { try await copying.value }
                 }
             }
+        }
+    }
+
+    @Test("copies within one server do not wait for each other, however few connections it may have")
+    func copyingWithin() async throws {
+        var configuration = Configuration.ephemeral
+        configuration.connections.maximumPerHost = 1
+        let (reader, writer) = (Session(configuration), Session(configuration))
+        try await withHTTPTestServer { server in
+            server.route("/a") { _ in .ok(.repeated(count: 300_000, chunked: true)) }
+            server.route("/b") { request in .ok("\(request.bodyCount)") }
+            try await withThrowingTaskGroup(of: Status.self) { group in
+                for _ in 0..<8 {
+                    group.addTask {
+                        try await Recipes.copy(from: server.url("/a"), with: reader, to: server.url("/b"), with: writer)
+                    }
+                }
+                for try await status in group { #expect(status == .ok) }
+            }
+            #expect(server.requests.filter { $0.bodyCount == 300_000 }.count == 8)
+        }
+    }
+
+    @Test("a load in the closure of a load waits for the connection of that one, until its resource timeout")
+    func nested() async throws {
+        var configuration = Configuration.ephemeral
+        configuration.connections.maximumPerHost = 1
+        let session = Session(configuration)
+        try await withHTTPTestServer { server in
+            server.route("/list") { _ in .ok(.repeated(count: .max, chunked: true)) }
+            server.route("/item") { _ in .ok("item") }
+            var request = Request(url: server.url("/item"))
+            request.resourceTimeout = .milliseconds(50)
+            let item = request
+            let reason = try await session.load(Request(url: server.url("/list"))) { _, _ in
+                await failure(.resourceTimeout) { try await session.data(for: item) }?.reason
+            }
+            #expect(reason == .resourceTimeout && server.requests.count == 1)
         }
     }
 
@@ -150,6 +189,45 @@ struct RecipesGuideTests {
         }
     }
 
+    @Test("a reverse proxy refuses a target that would lead to another server, and leaves challenges to its client")
+    func reverseProxyTrust() async throws {
+        try await withHTTPTestServer { upstream in
+            try await withHTTPTestServer { other in
+                upstream.route("/login") { request in
+                    .status(
+                        .unauthorized,
+                        headers: ["WWW-Authenticate": "Negotiate", "X-Login": request.headers[.authorization] ?? "-"])
+                }
+                let base = String(upstream.url().absoluteString.dropLast())
+                let proxy = Recipes.ReverseProxy(upstream: base, session: Recipes.ReverseProxy.session())
+                let port = try #require(other.url().port)
+                let elsewhere = "127.0.0.1:\(port)/"
+                for target in ["@" + elsewhere, ".x/", "", "*", "http://" + elsewhere] {
+                    await #expect(throws: Recipes.ReverseProxy.BadTarget.self) {
+                        try await proxy.forward(Recipes.Incoming(target: target)) { _, _ in
+                        } write: { _ in
+                        }
+                    }
+                }
+                #expect(other.requests.isEmpty && upstream.requests.isEmpty)
+
+                // The tickets of the user who runs this test are not sent, whether there are any or not.
+                #expect(proxy.session.configuration.authentication.methods == [])
+                for login in ["NTLM TlRMTVNTUAAB", "Negotiate YII=", "Basic YTpi"] {
+                    var incoming = Recipes.Incoming(target: "/login")
+                    incoming.headers[.authorization] = login
+                    var (status, seen) = (Status?.none, "")
+                    try await proxy.forward(incoming) {
+                        (status, seen) = ($0, $1["X-Login"] ?? "")
+                    } write: { _ in
+                    }
+                    #expect(status == .unauthorized && seen == (login.hasPrefix("Basic") ? login : "-"))
+                }
+                #expect(upstream.requests.count == 3)
+            }
+        }
+    }
+
     @Test("a limit for the head leaves the body its time, and ends a load whose head is late")
     func headLimit() async throws {
         try await withHTTPTestServer { origin in
@@ -168,13 +246,18 @@ struct RecipesGuideTests {
         }
     }
 
-    @Test("polling passes on what has changed, and asks with the tag of what it has")
+    @Test("polling passes on what has changed, asks with the tag of what it has, and goes on after a lost connection")
     func polling() async throws {
         let version = Watched(1)
+        let losses = Watched(0)
         let heard = Watched<[String]>([])
         try await withHTTPTestServer { origin in
             origin.route("/") { request in
                 let tag = "\"\(version.value)\""
+                if version.value == 2, losses.add() == 1 {
+                    let head = "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nv"
+                    return .raw([.bytes(Array(head.utf8))], then: .reset)
+                }
                 if request.headers[.ifNoneMatch] == tag { return .status(.notModified, headers: [.etag: tag]) }
                 return .ok("v\(version.value)", headers: [.etag: tag])
             }
@@ -186,6 +269,28 @@ struct RecipesGuideTests {
                 }
                 try await heard.wait { $0 == ["v1"] }
                 try await origin.wait { $0.requests >= 3 }
+                version.change { $0 = 2 }
+                try await heard.wait { $0 == ["v1", "v2"] }
+                task.cancel()
+                await #expect(throws: (any Error).self) { try await task.value }
+            }
+        }
+    }
+
+    @Test("polling asks a server without entity tags each time, and passes on an unchanged page once")
+    func pollingWithoutTags() async throws {
+        let version = Watched(1)
+        let heard = Watched<[String]>([])
+        try await withHTTPTestServer { origin in
+            origin.route("/") { _ in .ok("v\(version.value)", headers: [.cacheControl: "max-age=600"]) }
+            try await withSession(.ephemeral) { session in
+                let task = Task {
+                    try await Recipes.poll(origin.url(), every: .milliseconds(1), with: session) { data in
+                        heard.change { $0.append(String(decoding: data, as: UTF8.self)) }
+                    }
+                }
+                try await origin.wait { $0.requests >= 3 }
+                #expect(heard.value == ["v1"])
                 version.change { $0 = 2 }
                 try await heard.wait { $0 == ["v1", "v2"] }
                 task.cancel()
@@ -287,20 +392,42 @@ struct RecipesGuideTests {
                 case 2:
                     try await socket.send(.text("3 c"))
                     try await socket.close(WebSocketClose(.goingAway))
+                case 3:
+                    try await socket.send(.text("4 d"))
+                    try await socket.close(nil)
+                case 4:
+                    try await socket.send(.text("5 e"))
+                    try await socket.close(WebSocketClose(WebSocketClose.Code(rawValue: 1012)))
                 default: try await socket.close(WebSocketClose(.policyViolation))
                 }
             }
+            origin.webSocket("/news") { socket in
+                _ = try await socket.receive()
+                try await socket.send(.text("1 a"))
+                _ = try await socket.untilClose()
+            }
             var heard: [String] = []
             let session = Session(.ephemeral)
+            let news = try url(origin.url("/news").absoluteString.replacing("http:", with: "ws:"))
             let chat = try url(origin.url("/prices").absoluteString.replacing("http:", with: "ws:"))
             let error = await failure(.webSocketClosed) {
                 try await Recipes.follow("prices", at: chat, with: session) { heard.append($0) }
             }
             #expect(error?.webSocketClose?.code == .policyViolation)
             // The reset may overtake the messages before it.
-            #expect(heard.last == "3 c" && subscriptions.value.count == 3)
+            #expect(heard.last == "5 e" && subscriptions.value.count == 5)
             #expect(subscriptions.value.first == "subscribe prices after 0")
-            #expect(subscriptions.value.last == "subscribe prices after 3")
+            #expect(subscriptions.value.last == "subscribe prices after 5")
+
+            // An error of the program's own is none of the socket's, also if it is a LoadError.
+            let own = Watched(0)
+            await expectFailure(.connectionLost) {
+                try await Recipes.follow("news", at: news, with: session) { _ in
+                    own.add()
+                    throw LoadError(.connectionLost, phase: .receiving, party: .local)
+                }
+            }
+            #expect(own.value == 1)
         }
     }
 

@@ -24,10 +24,12 @@ extension HTTPFields {
 
 extension Request {
     /// - Parameters:
-    ///   - request: `nil` is returned if its pseudo-header fields are not those of a URL.
+    ///   - request: `nil` is returned if its pseudo-header fields are not those of a URL, and for a path without its
+    ///     slash, such as `@other.example/`, which would lead to another server.
     ///   - body: swift-http-types has no bodies.
     init?(_ request: HTTPRequest, body: RequestBody? = nil) {
         guard let scheme = request.scheme, let authority = request.authority, let path = request.path,
+            path.hasPrefix("/"), !authority.contains(where: { "/?#@".contains($0) }),
             let url = URL(string: "\(scheme)://\(authority)\(path)")
         else { return nil }
         self.init(url: url, method: Method(request.method.rawValue), headers: Headers(request.headerFields), body: body)

@@ -188,6 +188,10 @@ struct AdaptersTests {
         #expect(HTTPRequest(Request(url: try #require(URL(string: "file:///a")))) == nil)
         #expect(HTTPRequest(Request(url: userinfo, method: "NO TOKEN")) == nil)
         #expect(Request(HTTPRequest(method: .options, scheme: nil, authority: nil, path: "*")) == nil)
+        for path in ["@other.example/", ".other.example/", "", "*"] {
+            #expect(Request(HTTPRequest(method: .get, scheme: "https", authority: "example.org", path: path)) == nil)
+        }
+        #expect(Request(HTTPRequest(method: .get, scheme: "https", authority: "a@other.example", path: "/")) == nil)
 
         let head = HTTPHead(status: .notFound, headers: fields)
         let response = HTTPResponse(head)

@@ -118,7 +118,8 @@ public struct BackgroundEvent: Sendable {
         /// The file of a download. Without a destination it is removed with the last reference to it, unless it is
         /// moved.
         case downloaded(DownloadedFile)
-        /// The response to an upload and its body, of which the agent keeps 1 MiB.
+        /// The response to an upload and its whole body. If the body is larger than
+        /// ``Configuration/Limits/collectedBodySize``, the transfer fails with ``LoadError/Reason/bodyTooLarge``.
         case uploaded(Data, Response)
         /// The transfer failed, or its file cannot be read any more.
         case failed(LoadError)

@@ -40,6 +40,7 @@ extension LoadError {
     /// ```
     public var webSocketRefusal: Response? { (underlying as? WebSocketRefusal)?.response }
 
-    /// The code and the reason of the server's close frame that ended the WebSocket.
+    /// The code and the reason of the server's close frame that ended the WebSocket; the code is
+    /// ``WebSocketClose/Code/noStatus`` if the frame had none.
     public var webSocketClose: WebSocketClose? { (underlying as? WebSocketClosed)?.close }
 }

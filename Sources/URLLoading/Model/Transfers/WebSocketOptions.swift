@@ -18,7 +18,9 @@ public struct WebSocketOptions: Sendable, Hashable {
     /// answered nor sent anything else when the next ping is due ends the socket with
     /// ``LoadError/Reason/pingTimeout``. While messages wait for a receiver (``readAhead``), no answer is expected.
     public var pingInterval: Duration?
-    /// The time that the server has to answer a close, and to close the connection after it; more than zero.
+    /// The time that the server has to answer a close, and to close the connection after it; more than zero, 10 seconds
+    /// by default. After both close frames it has at most 2 seconds of that, and on an HTTP/2 stream 0.1 seconds once
+    /// the last frame was sent.
     public var closeTimeout = Duration.seconds(10)
     /// The maximum number of bytes of messages that are read before a receiver asks for them; at least 0; one message
     /// may exceed it. A ping, a pong or a close that follows unread messages waits until they are received.

@@ -10,6 +10,10 @@ extension Configuration {
     public struct Connections: Sendable, Hashable {
         /// The maximum number of simultaneous connections to one origin, at least 1; 6 by default. Further loads wait,
         /// in the order of their task priorities, and in order of arrival within a priority.
+        ///
+        /// Over HTTP/1.1 a load holds its connection until its body was read or its closure has returned. A closure
+        /// that loads from the same origin needs a second connection: as many such loads as connections wait for each
+        /// other until their resource timeouts. Use a second session for the inner loads.
         public var maximumPerHost = 6
         /// The lifetime of an idle connection; 55 seconds by default. Servers commonly close theirs after 60 to 75
         /// seconds, and closing first avoids a retry. Zero disables the reuse of connections.

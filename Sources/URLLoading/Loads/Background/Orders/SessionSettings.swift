@@ -50,6 +50,7 @@ package struct ConnectionSettings: Codable, Sendable, Equatable {
     // Nil in settings that an earlier version has stored.
     var http2StreamWindow: Int?
     var http2ConnectionWindow: Int?
+    var collectedBodySize: Int?
     var strictness: String?
     var netrc: String?
     var methods: [String]?
@@ -161,6 +162,7 @@ extension ConnectionSettings {
         (decompressionRatio, decompressedSize) = (limits.decompressionRatio, limits.decompressedSize)
         strictness = configuration.strictness.rawValue
         (http2StreamWindow, http2ConnectionWindow) = (limits.http2StreamWindow, limits.http2ConnectionWindow)
+        collectedBodySize = limits.collectedBodySize
         let authentication = configuration.authentication
         netrc = authentication.netrc.map { $0.path ?? NetrcReader.standardPath }
         methods = authentication.methods?.map(\.name).sorted()
@@ -198,6 +200,7 @@ extension ConnectionSettings {
         }
         if let http2StreamWindow { configuration.limits.http2StreamWindow = http2StreamWindow }
         if let http2ConnectionWindow { configuration.limits.http2ConnectionWindow = http2ConnectionWindow }
+        if let collectedBodySize { configuration.limits.collectedBodySize = collectedBodySize }
         configuration.authentication.netrc = netrc.map { Netrc.file(URL(filePath: $0)) }
         configuration.authentication.methods = methods.map { Set($0.map { Challenge.Method($0) }) }
         configuration.authentication.proxyMethods = proxyMethods.map { Set($0.map { Challenge.Method($0) }) }
