@@ -113,7 +113,8 @@ struct HSTSStoreTests {
         #expect(largest <= 10 && (100...200).contains(writes), "\(largest) \(writes)")
     }
 
-    @Test("a host that another process has stored, and this one has not read, can be removed", arguments: [false, true])
+    @Test(
+        "a host that another process has stored, and this one has not read, can be removed", arguments: [false, true])
     func removesUnread(_ isServer: Bool) async throws {
         let folder = try TemporaryFolder()
         defer { withExtendedLifetime(folder) {} }
