@@ -223,14 +223,9 @@ import URLLoadingWire
                 return transfers.allSatisfy { $0.state == .finished }
             }
             let handled = Lock<[UInt8]?>(nil)
-            try await session.background.handleEvents {
-                session.invalidateAndCancel()
-            } _: { event in
-                guard case .uploaded(let data, _) = event.result else {
-                    Issue.record("\(event)")
-                    return
-                }
-                handled.withLock { $0 = [UInt8](data) }
+            try await session.background.handleEvents { event in
+                if case .uploaded(let data, _) = event.result { handled.withLock { $0 = [UInt8](data) } }
+                Task { session.finishTasksAndInvalidate() }
             }
             #expect(handled.withLock { $0 } == answer)
             await session.invalidated()

@@ -5,6 +5,7 @@
 import Foundation
 import Testing
 import URLLoading
+import URLLoadingIO
 import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
@@ -93,6 +94,38 @@ struct HTTP3SessionTests {
                 #expect(later.count == 1_000)
             }
             #expect(relay.rebindingCount == 2)
+        }
+    }
+
+    @Test("Loads go on when the machine gets another address") func moved() async throws {
+        try await QUICServer.with { port, roots in
+            let relay = try DatagramRelay(to: port, client: DatagramFaults(), server: DatagramFaults())
+            defer { relay.stop() }
+            let paths = ScriptedPaths()
+            paths.reach(by: .ipv4((127, 0, 0, 1), port: 0))
+            var configuration = configuration(roots)
+            configuration.networkMonitor = NetworkMonitor(paths)
+            try await withSession(configuration) { session in
+                let request = Request(url: try url(relay.port, "/2000000"))
+                let bytes = try await session.load(request) { _, body in
+                    var bytes: [UInt8] = []
+                    for try await chunk in body {
+                        if bytes.isEmpty {
+                            relay.cut()
+                            paths.reach(by: .ipv4((127, 0, 0, 2), port: 0))
+                            let address = RouteBytes.address(1, [10, 0, 0, 2])
+                            paths.change(telling: [address]) { $0.addresses.append(address) }
+                        }
+                        bytes += Array(chunk)
+                    }
+                    return bytes
+                }
+                #expect(bytes == (0..<2_000_000).map { UInt8($0 % 251) })
+                let task = session.dataTask(Request(url: try url(relay.port, "/1000"))).resumed()
+                #expect(try await task.value.count == 1_000)
+                #expect(try await task.metrics.transactions.last?.localAddress == "127.0.0.2")
+            }
+            #expect(relay.clientCount == 2)
         }
     }
 

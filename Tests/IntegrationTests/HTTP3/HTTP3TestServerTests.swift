@@ -64,6 +64,26 @@ struct HTTP3TestServerTests {
         }
     }
 
+    @Test("curl sees each ending as what it is", .enabled(if: hasCurl)) func curlFaults() async throws {
+        try await with { server, roots in
+            // The exit codes of curl(1): 95 is HTTP/3, 56 a failure to receive, 28 a time-out.
+            for (name, codes) in [
+                ("trailers", [0]), ("interim responses", [0]), ("unknown frames", [0]), ("byte by byte", [0]),
+                ("GOAWAY before the answer", [0]), ("H3_INTERNAL_ERROR", [56, 95]),
+                ("H3_REQUEST_CANCELLED in the body", [56, 95, 18]), ("a length of more than there is", [18, 56, 95]),
+                ("an upper-case name", [56, 95]), ("closed in the body", [18, 56, 95]), ("never an answer", [28]),
+                ("silent in the body", [28]), ("an entry beyond the static table", [56, 95]),
+                ("SETTINGS again", [56, 95]),
+            ] {
+                server.removeScripts()
+                server.inject(try #require(HTTP3Fault.named(name)))
+                let got = try await curl(
+                    server, roots, "/", ["-o", "/dev/null", "--max-time", codes == [28] ? "3" : "60"])
+                #expect(codes.contains(Int(got.code)), "\(name): \(got.code) \(got.errors)")
+            }
+        }
+    }
+
     private func curl(
         _ server: HTTP3TestServer, _ roots: String, _ path: String, _ options: [String], input: String = ""
     ) async throws -> Running.Result {

@@ -218,6 +218,20 @@ struct HTTP3MigrationTests {
         #expect(try wire.run { !$0.client.isPeerSilent(now: $0.now) })
         #expect(wire.end == nil)
     }
+
+    @Test("Where answers take long, three seconds without a packet are silence") func slowSilence() throws {
+        let wire = try HTTP3Wire()
+        (wire.up.delay, wire.down.delay) = (.milliseconds(900), .milliseconds(900))
+        try confirm(wire)
+        #expect(try wire.finish(try wire.submit()))
+        try wire.run(within: 3 * Self.second)
+        wire.dead = [0]
+        _ = try wire.submit()
+        let start = wire.now
+        #expect(try wire.run { $0.client.isPeerSilent(now: $0.now) })
+        // Three probe time-outs would take half a minute. The clock goes on in steps of the connection's deadlines.
+        #expect((2 * Self.second...12 * Self.second).contains(wire.now - start), "\(wire.now - start)")
+    }
 }
 
 #endif

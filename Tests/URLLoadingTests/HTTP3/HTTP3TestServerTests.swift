@@ -144,11 +144,106 @@ struct HTTP3TestServerTests {
         }
     }
 
+    @Test("A server ends with its scope, whatever its scripts, handlers and clients do", arguments: 0..<4)
+    func end(_ kind: Int) async throws {
+        let authority = try TestCertificateAuthority(commonName: "Test root")
+        let server = try HTTP3TestServer(.init(try authority.issue()))
+        server.start()
+        switch kind {
+        case 0: server.script { peer in try await peer.hold() }
+        case 1:
+            server.script { peer in
+                peer.fallSilent(); await peer.untilClosed()
+            }
+        case 2:
+            server.route("*") { _ in
+                try await Task.sleep(for: .seconds(600))
+                return .ok("")
+            }
+        default: server.route("*") { _ in .ok(.repeated(count: .max, chunked: true)) }
+        }
+        let client = try RawHTTP3Client(port: server.port, roots: authority.pem)
+        if kind == 1 {
+            try await client.run { _ in server.counts.open == 1 }
+        } else {
+            try await client.connect()
+            client.send([0, 4, 0], oneWay: true)
+            client.send(HTTP3Frame.headers(Self.get).bytes, isEnd: true)
+            try await client.run { _ in server.counts.requests == 1 || server.counts.held == 1 }
+        }
+        await server.stop()
+        #expect(server.counts.open == 0)
+        if kind != 1 { try await client.run { _ in false } }
+        #expect(kind == 1 || client.end == .closedByPeer(.application(0x100)), "\(String(describing: client.end))")
+        // A second stop does nothing.
+        await server.stop()
+    }
+
     // MARK: Wrong clients
 
     private static let get: HTTP2Fields = [
         ":method": "GET", ":scheme": "https", ":authority": "localhost", ":path": "/",
     ]
+
+    struct Wrong: Sendable, CustomStringConvertible {
+        let description: String
+        let code: HTTP3Frame.ErrorCode
+        var isOfStream = false
+        var control: [UInt8] = [0, 4, 0]
+        var oneWay: [UInt8]?
+        var request: [UInt8]?
+        var endsControl = false
+
+        static let all = [
+            Wrong(description: "DATA first", code: .frameUnexpected, request: HTTP3Frame.data([1]).bytes),
+            Wrong(
+                description: "DATA after trailers", code: .frameUnexpected,
+                request: HTTP3Frame.headers(get).bytes + HTTP3Frame.headers(["a": "b"]).bytes
+                    + HTTP3Frame.data([1]).bytes),
+            Wrong(description: "SETTINGS on a request", code: .frameUnexpected, request: HTTP3Frame.settings().bytes),
+            Wrong(description: "SETTINGS again", code: .frameUnexpected, control: [0, 4, 0, 4, 0]),
+            Wrong(description: "no SETTINGS", code: .missingSettings, control: [0, 0x21, 0]),
+            Wrong(description: "a setting of HTTP/2", code: .settingsError, control: [0, 4, 2, 4, 1]),
+            Wrong(description: "half a setting", code: .frameError, control: [0, 4, 1, 1]),
+            Wrong(description: "HEADERS on the control stream", code: .frameUnexpected, control: [0, 4, 0, 1, 0]),
+            Wrong(description: "a frame of HTTP/2", code: .frameUnexpected, control: [0, 4, 0, 6, 0]),
+            Wrong(description: "a second control stream", code: .streamCreationError, oneWay: [0]),
+            Wrong(description: "a push stream", code: .streamCreationError, oneWay: [1]),
+            Wrong(description: "the end of the control stream", code: .closedCriticalStream, endsControl: true),
+            Wrong(description: "a broken section", code: .qpackDecompressionFailed, request: [1, 3, 0, 0, 0xFF]),
+            Wrong(description: "a table", code: .qpackDecompressionFailed, request: [1, 3, 2, 0, 0x80]),
+            Wrong(
+                description: "a frame of 1 GiB", code: .excessiveLoad, request: [0x21, 0xC0, 0, 0, 0, 0x40, 0, 0, 0]),
+            Wrong(description: "a cut frame", code: .frameError, request: [1, 5, 0]),
+            Wrong(
+                description: "no path", code: .messageError, isOfStream: true,
+                request: HTTP3Frame.headers([":method": "GET", ":scheme": "https"]).bytes),
+            Wrong(
+                description: "a wrong length", code: .messageError, isOfStream: true,
+                request: HTTP3Frame.headers(get + ["content-length": "5"]).bytes + HTTP3Frame.data([1]).bytes),
+            Wrong(description: "nothing", code: .requestIncomplete, isOfStream: true, request: []),
+        ]
+    }
+
+    @Test("A client that breaks a rule is told which, and the test too", arguments: Wrong.all)
+    func violation(_ wrong: Wrong) async throws {
+        let authority = try TestCertificateAuthority(commonName: "Test root")
+        try await withHTTP3TestServer(.init(try authority.issue())) { server in
+            let client = try RawHTTP3Client(port: server.port, roots: authority.pem)
+            try await client.connect()
+            client.send(wrong.control, oneWay: true, isEnd: wrong.endsControl)
+            if let bytes = wrong.oneWay { client.send(bytes, oneWay: true) }
+            if let bytes = wrong.request { client.send(bytes, isEnd: true) }
+            try await client.run { !$0.resets.isEmpty }
+            if wrong.isOfStream {
+                #expect(client.resets[0] == wrong.code.rawValue && client.end == nil)
+            } else {
+                #expect(client.end == .closedByPeer(.application(wrong.code.rawValue)))
+            }
+            #expect(server.failures.count == 1, "\(server.failures)")
+            try await client.close()
+        }
+    }
 
     @Test("Random bytes end no server", arguments: 0..<4) func noise(_ part: Int) async throws {
         let authority = try TestCertificateAuthority(commonName: "Test root")
