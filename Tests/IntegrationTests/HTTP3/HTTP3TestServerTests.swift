@@ -49,13 +49,14 @@ struct HTTP3TestServerTests {
 
     @Test("curl loads each kind of route", .enabled(if: hasCurl)) func curl() async throws {
         try await with { server, roots in
-            // curl counts the bytes of trailers too.
-            for (path, result) in [
-                ("/hello", "3 200 5"), ("/big", "3 200 3000000"), ("/trailers", "3 200 14"), ("/nowhere", "3 404 0"),
+            for (path, results) in [
+                ("/hello", ["3 200 5"]), ("/big", ["3 200 3000000"]), ("/nowhere", ["3 404 0"]),
+                // curl 8.14 counts the bytes of trailers too, curl 8.21 does not.
+                ("/trailers", ["3 200 6", "3 200 14"]),
             ] {
                 let got = try await curl(
                     server, roots, path, ["-o", "/dev/null", "-w", "%{http_version} %{response_code} %{size_download}"])
-                #expect(got.text == result, "\(path): \(got.errors)")
+                #expect(results.contains(got.text), "\(path): \(got.text) \(got.errors)")
             }
             let body = String(repeating: "0123456789", count: 100_000)
             let echo = try await curl(server, roots, "/echo", ["--data-binary", "@-"], input: body)
