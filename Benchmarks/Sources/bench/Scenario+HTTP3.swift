@@ -45,5 +45,5 @@ let http3Introduction = """
     | `ours-h3`, `ours-h2` | URLLoading, built with the trait `HTTP3`, on the default pool |
     | `ours-h3-loop` | the same on the event loop's executor |
 
-    The loopback has no loss and segments of 64 KiB, which TCP uses: there HTTP/3 always costs more.
+    The loopback loses nothing, and TCP has segments of 64 KiB there: what HTTP/3 is for does not show.
     """
