@@ -4,6 +4,7 @@ import FoundationEssentials
 import Synchronization
 import Testing
 import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -12,6 +13,22 @@ import URLLoadingWire
 /// The costs that streams of one connection impose on each other: memory, time, turns.
 @Suite(.timeLimit(.minutes(4)))
 struct HTTP2SharingTests {
+    @Test("a connection that is closed is freed long before its timers fire")
+    func aClosedConnectionIsFreed() async throws {
+        let change: (inout Configuration) -> Void = {
+            $0.connections.http2PingInterval = .seconds(3_600)
+            $0.connections.http2PingTimeout = .seconds(3_600)
+        }
+        try await withHTTP2(.init(), change) { server, session in
+            server.route("/") { _ in .ok("two") }
+            _ = try await session.data(from: server.url("/"))
+            weak let connection = session.core.pool.withSharing { $0.connections.first }
+            #expect(connection != nil)
+            session.core.pool.closeIdle()
+            try await eventually(connection == nil) { $0 }
+        }
+    }
+
     @Test("small unread pieces do not retain whole buffers")
     func unreadPieces() async throws {
         try await withHTTP2 { server, session in

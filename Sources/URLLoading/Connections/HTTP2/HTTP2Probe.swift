@@ -10,16 +10,17 @@ import URLLoadingWire
 
 /// Checks for silence while streams are open. One for each connection, which reschedules itself.
 final class HTTP2SilenceTimer: TimerTarget {
-    private let connection: HTTP2Connection
+    /// Weak: a timer must not keep a connection that is closed long before it fires.
+    private weak let connection: HTTP2Connection?
     init(_ connection: HTTP2Connection) { self.connection = connection }
-    func timerFired(now: Int64) { connection.watch(self, now) }
+    func timerFired(now: Int64) { connection?.watch(self, now) }
 }
 
 /// Fires when the peer's answer is due.
 final class HTTP2AnswerTimer: TimerTarget {
     enum Question { case ping, settings }
 
-    private let connection: HTTP2Connection
+    private weak let connection: HTTP2Connection?
     let question: Question
     /// The value of `HTTP2Connection.emptyReads` when the reader was asked to read; -1 before.
     let readsWhenAsked = Atomic<Int>(-1)
@@ -29,7 +30,7 @@ final class HTTP2AnswerTimer: TimerTarget {
         (self.connection, self.question) = (connection, question)
     }
 
-    func timerFired(now: Int64) { connection.check(self, now) }
+    func timerFired(now: Int64) { connection?.check(self, now) }
 }
 
 extension HTTP2Connection {
