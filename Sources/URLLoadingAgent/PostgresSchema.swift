@@ -84,8 +84,8 @@ struct PostgresSchema: Sendable {
         "CREATE INDEX claim_of_affinity ON urlloading.claim (identifier, affinity) WHERE affinity IS NOT NULL",
     ]
 
-    /// Plans are made once, while few transfers are claimed: the planner would take this index for the claims of a host,
-    /// too, if its condition followed from that of `claim_of_host`.
+    /// Plans are made once, while few transfers are claimed: the planner would take this index for the claims of a
+    /// host, too, if its condition followed from that of `claim_of_host`.
     private static let version3 = [
         "DROP INDEX urlloading.claim_of_agent",
         "CREATE INDEX claim_of_agent ON urlloading.claim (agent) WHERE agent <> ''",

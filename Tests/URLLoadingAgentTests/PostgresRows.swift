@@ -152,8 +152,8 @@ struct PostgresRows {
         return (journal, admin, address)
     }
 
-    /// Closes a journal. Returns how many entries of the indexes of claims were read: what a session has read is counted
-    /// when it ends.
+    /// Closes a journal. Returns how many entries of the indexes of claims were read: what a session has read is
+    /// counted when it ends.
     private static func entriesRead(
         by journal: PostgresJournal, _ admin: PostgresConnection, of index: String = "claim_%"
     ) async throws -> Int64 {

@@ -3,8 +3,8 @@
 // URLLoading: its async functions, one task for each connection. OURS_EXECUTOR=1 runs the same code on the executor of
 // the event loop, entered once. OURS_SHAPE selects another API.
 // BENCH_HTTP2=1 uses HTTP/2: one connection, with as many streams as there would be connections. OURS_HTTP1 restricts
-// to HTTP/1.1, BENCH_HTTP3 uses HTTP/3, OURS_DECIDES calls a decision about each server, BENCH_BUNDLE loads the system's
-// roots as well, OURS_PROXY uses the proxy BENCH_PROXY.
+// to HTTP/1.1, BENCH_HTTP3 uses HTTP/3, OURS_DECIDES calls a decision about each server, BENCH_BUNDLE loads the
+// system's roots as well, OURS_PROXY uses the proxy BENCH_PROXY.
 
 import BenchMeasure
 import FoundationEssentials

@@ -13,8 +13,8 @@ package enum LostWakeUp {
     /// Waits that are at least this long are looked at, in nanoseconds. Shorter ones may end by a timer on purpose
     /// (`ReceiveGathering`), and a peer's data may arrive at the same moment as the wake-up.
     static let leastWait: Int64 = 500_000_000
-    /// How long data must lie there, in nanoseconds. Another task that shares the socket removes the mark before it reads,
-    /// and a busy machine may stop it in between.
+    /// How long data must lie there, in nanoseconds. Another task that shares the socket removes the mark before it
+    /// reads, and a busy machine may stop it in between.
     private static let leastLook: Int64 = 200_000_000
     /// How long the polling thread is given to ask the kernel twice, in nanoseconds.
     private static let longestLook: Int64 = 2_000_000_000
@@ -44,8 +44,8 @@ package enum LostWakeUp {
         return false
     }
 
-    /// Data below the socket's low-water mark (`ReceiveGathering`) is not notified on purpose. Such a wait is brief, but
-    /// its task may go on late on a busy machine; poll(2) does not tell of that data either.
+    /// Data below the socket's low-water mark (`ReceiveGathering`) is not notified on purpose. Such a wait is brief,
+    /// but its task may go on late on a busy machine; poll(2) does not tell of that data either.
     private static func holdsUnnotedInput(_ slot: PollSlot, _ descriptor: Int32) -> Bool {
         !slot.mayHoldInput && slot.brief.descriptor.load(ordering: .acquiring) == descriptor
             && csys_wait_readable(descriptor, 0) > 0 && csys_peek(descriptor) > 0

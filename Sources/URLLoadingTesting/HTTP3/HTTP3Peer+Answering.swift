@@ -118,8 +118,8 @@ extension HTTP3Peer {
 
     // MARK: Ending
 
-    /// Ends the server's direction of a stream (RESET_STREAM, RFC 9000 §19.4). Bytes that the client has not received are
-    /// lost: see ``drain()``.
+    /// Ends the server's direction of a stream (RESET_STREAM, RFC 9000 §19.4). Bytes that the client has not received
+    /// are lost: see ``drain()``.
     public func reset(_ stream: Int, _ code: HTTP3Frame.ErrorCode) { change { $0.reset(stream, code) } }
 
     /// Asks the client to send no more on a stream (STOP_SENDING, RFC 9000 §19.5).
