@@ -29,7 +29,7 @@ struct NameServersTests {
         await NameServers(servers.map(\.address), patience: patience).ask(Self.question, Self.read)
     }
 
-    private static let short: Int64 = 2_000_000_000
+    private static let short: Int64 = 4_000_000_000
 
     @Test("An answer is received, and each question has a port of its own") func answer() async throws {
         let server = try TestNameServer([Self.record])

@@ -34,11 +34,11 @@ typedef struct {
 
 /// Creates a poll set. Returns a descriptor, or -errno.
 int csys_poll_create(void);
-/// Adds `descriptor`, edge-triggered, for reading, writing and hang-up. Returns 0 or -errno.
-int csys_poll_add(int poll, int descriptor, void *key);
-/// Turns the notifications of an added descriptor off, except for errors and hang-up, or on. What became ready while
-/// they were off is then notified. Returns 0 or -errno.
-int csys_poll_notify(int poll, int descriptor, void *key, bool on);
+/// Adds `descriptor`, edge-triggered, for `interests` (CSYS_READABLE, CSYS_WRITABLE) and hang-up. Returns 0 or -errno.
+int csys_poll_add(int poll, int descriptor, void *key, int interests);
+/// Changes the interests of an added descriptor; errors and hang-up are always notified. What became ready while it was
+/// of no interest is then notified. Returns 0 or -errno.
+int csys_poll_notify(int poll, int descriptor, void *key, int interests);
 /// Waits until one descriptor is readable. Returns 1, 0 after `nanoseconds`, or -errno.
 int csys_wait_readable(int descriptor, int64_t nanoseconds);
 /// Waits at most `nanoseconds` (< 0: for ever; 0: not at all). Returns the number of events, or -errno.

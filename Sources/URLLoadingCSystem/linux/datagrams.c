@@ -46,6 +46,8 @@ int csys_datagram_prepare(int descriptor, int family) {
     }
     if (getsockopt(descriptor, IPPROTO_UDP, UDP_SEGMENT, &size, &length) == 0) found |= CSYS_CUTS_DATAGRAMS;
     if (set(descriptor, IPPROTO_UDP, UDP_GRO, 1) == 0) found |= CSYS_JOINS_DATAGRAMS;
+    // The default holds some ninety datagrams: what a fast sender sends in a millisecond. The system may permit less.
+    (void)set(descriptor, SOL_SOCKET, SO_RCVBUF, 2 << 20);
     return found;
 }
 

@@ -35,14 +35,19 @@ static inline int result(int value) { return value < 0 ? -errno : value; }
 
 int csys_poll_create(void) { return result(epoll_create1(EPOLL_CLOEXEC)); }
 
-int csys_poll_add(int poll, int descriptor, void *key) {
-    struct epoll_event event = {.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, .data.ptr = key};
-    return result(epoll_ctl(poll, EPOLL_CTL_ADD, descriptor, &event));
+static int control(int poll, int operation, int descriptor, void *key, int interests) {
+    struct epoll_event event = {.events = EPOLLET, .data.ptr = key};
+    if (interests & CSYS_READABLE) event.events |= EPOLLIN | EPOLLRDHUP;
+    if (interests & CSYS_WRITABLE) event.events |= EPOLLOUT;
+    return result(epoll_ctl(poll, operation, descriptor, &event));
 }
 
-int csys_poll_notify(int poll, int descriptor, void *key, bool on) {
-    struct epoll_event event = {.events = (on ? EPOLLIN | EPOLLOUT | EPOLLRDHUP : 0) | EPOLLET, .data.ptr = key};
-    return result(epoll_ctl(poll, EPOLL_CTL_MOD, descriptor, &event));
+int csys_poll_add(int poll, int descriptor, void *key, int interests) {
+    return control(poll, EPOLL_CTL_ADD, descriptor, key, interests);
+}
+
+int csys_poll_notify(int poll, int descriptor, void *key, int interests) {
+    return control(poll, EPOLL_CTL_MOD, descriptor, key, interests);
 }
 
 int csys_wait_readable(int descriptor, int64_t nanoseconds) {

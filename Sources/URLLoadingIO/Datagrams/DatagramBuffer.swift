@@ -4,18 +4,23 @@
 
 import URLLoadingCSystem
 
-/// The memory for received datagrams of one socket: four groups of at most 64 KiB, of which the system provides the
-/// pages once they are written. Used by one task at a time.
+/// The memory for received datagrams of one socket, in groups: those that the kernel has joined. The system provides
+/// its pages once they are written. Used by one task at a time.
 package final class DatagramBuffer {
-    /// The largest group that the kernel joins.
-    private static let room = 1 << 16
     private let bytes: UnsafeMutableRawBufferPointer
+    private let room: Int
     private var groups = [csys_datagrams](repeating: csys_datagrams(), count: Int(CSYS_MOST_RECEIVED))
     private var groupCount = 0
 
-    package init() {
-        bytes = .allocate(byteCount: Self.room * Int(CSYS_MOST_RECEIVED), alignment: 16)
+    /// - Parameter room: the size of a group in bytes; the kernel joins no more than 64 KiB, and cuts off what does not
+    ///   fit.
+    package init(room: Int = 1 << 16) {
+        self.room = room
+        bytes = .allocate(byteCount: room * Int(CSYS_MOST_RECEIVED), alignment: 16)
     }
+
+    /// The number of groups that are received at once.
+    package var mostGroups: Int { groups.count }
 
     deinit { bytes.deallocate() }
 
@@ -24,7 +29,7 @@ package final class DatagramBuffer {
         _ receive: (UnsafeMutableRawPointer?, Int, UnsafeMutablePointer<csys_datagrams>?, Int32) -> Int32
     ) -> Int32 {
         let count = groups.withUnsafeMutableBufferPointer {
-            receive(bytes.baseAddress, Self.room, $0.baseAddress, Int32($0.count))
+            receive(bytes.baseAddress, room, $0.baseAddress, Int32($0.count))
         }
         groupCount = max(0, Int(count))
         return count
@@ -36,8 +41,8 @@ package final class DatagramBuffer {
         _ body: (UnsafeRawBufferPointer, _ ecn: UInt8) throws(Failure) -> Void
     ) throws(Failure) {
         for (index, group) in groups.prefix(groupCount).enumerated() {
-            let start = index * Self.room
-            let end = start + min(Int(group.count), Self.room)
+            let start = index * room
+            let end = start + min(Int(group.count), room)
             let size = max(1, Int(group.size))
             var next = start
             while next < end {

@@ -21,6 +21,9 @@ package final class DatagramSocket: Sendable {
     private let cuts: Atomic<Bool>
     private let isClosed = Atomic<Bool>(false)
     private let stranded = Atomic<Bool>(false)
+    /// Whether the kernel notifies of room for output. It would do so after each datagram, so it is asked for that only
+    /// while there is none.
+    private let awaitsRoom = Atomic<Bool>(false)
 
     /// Creates a socket that sends to `peer` and receives only from it. Nothing is sent.
     package init(
@@ -42,7 +45,7 @@ package final class DatagramSocket: Sendable {
             mark?.apply(to: descriptor, for: peer)
             let outcome = peer.withSystemAddress { csys_connect(descriptor, $0, $1) } ?? -EINVAL
             guard outcome == 0 else { throw IOFailure(.system(-outcome), .connect) }
-            try Poller.shared.register(descriptor, slot)
+            try Poller.shared.register(descriptor, slot, for: .input)
         } catch {
             close()
             throw error
@@ -100,9 +103,14 @@ package final class DatagramSocket: Sendable {
             if isRepeated || !Self.reports.contains(error) {
                 stranded.store(Self.strandings.contains(error), ordering: .relaxed)
             }
-            guard moved < 0 else { return .moved(moved) }
+            guard moved < 0 else {
+                if awaitsRoom.load(ordering: .relaxed) { awaitRoom(false) }
+                return .moved(moved)
+            }
             switch error {
-            case EAGAIN: return .blocked(.write)
+            case EAGAIN:
+                awaitRoom(true)
+                return .blocked(.write)
             // There was no memory for it: it is lost like others, because no event follows.
             case ENOBUFS: return .moved(min(size, bytes.count))
             // The device cannot do it (udp(7)).
@@ -120,6 +128,11 @@ package final class DatagramSocket: Sendable {
         }
     }
 
+    private func awaitRoom(_ isAwaited: Bool) {
+        awaitsRoom.store(isAwaited, ordering: .relaxed)
+        Poller.shared.setInterests(isAwaited ? [.input, .output] : .input, in: descriptor, slot)
+    }
+
     /// What routers and the peer's machine report of datagrams (icmp(7)), what the system says of networks that it has
     /// none of for now, and of its packet filter. All of it may pass, and a part can be forged.
     private static let reports = [
@@ -130,7 +143,8 @@ package final class DatagramSocket: Sendable {
 
     // MARK: Receiving
 
-    /// Receives what has arrived, as far as `buffer` has room. `.moved` is the number of groups in the buffer.
+    /// Receives what has arrived, as far as `buffer` has room. `.moved` is the number of groups in the buffer: if fewer
+    /// than it has room for, nothing was left.
     ///
     /// Throws `.system(ECONNREFUSED)` where the peer's machine has reported that no process has the port. Such a report
     /// can be forged, and the next call receives all the same. Other reports are of single datagrams, and left out.
@@ -145,7 +159,7 @@ package final class DatagramSocket: Sendable {
         }
         guard count != -EAGAIN else { return .blocked(.read) }
         // Datagrams may lie behind those that were received, and behind a report.
-        slot.leaveInput(isEnd: false)
+        if count < 0 || count == buffer.mostGroups { slot.leaveInput(isEnd: false) }
         guard count >= 0 else { throw IOFailure(.system(-count), .read) }
         return .moved(Int(count))
     }

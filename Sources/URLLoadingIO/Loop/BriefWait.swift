@@ -49,7 +49,7 @@ extension Poller {
         guard quickAnswers > 0, descriptor >= 0, !isCurrentThread else { return false }
         if slot.readable.take() || slot.mayHoldInput { return true }
         if quickAnswers >= BriefWait.quickAnswersToMute, !slot.brief.isMuted.exchange(true, ordering: .relaxed) {
-            setNotifications(of: descriptor, slot, on: false)
+            setInterests([], in: descriptor, slot)
         }
         let isReadable = csys_wait_readable(descriptor, BriefWait.longest) > 0
         slot.brief.note(isQuick: isReadable)
@@ -61,6 +61,6 @@ extension Poller {
     func watch(_ slot: PollSlot) {
         guard slot.brief.isMuted.load(ordering: .relaxed) else { return }
         slot.brief.isMuted.store(false, ordering: .relaxed)
-        setNotifications(of: slot.brief.descriptor.load(ordering: .relaxed), slot, on: true)
+        setInterests([.input, .output], in: slot.brief.descriptor.load(ordering: .relaxed), slot)
     }
 }

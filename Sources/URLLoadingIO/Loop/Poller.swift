@@ -101,8 +101,18 @@ package final class Poller: Sendable {
         free.withLock { $0.append(slot) }
     }
 
+    /// What the kernel notifies of.
+    package struct Interests: OptionSet, Sendable {
+        package let rawValue: Int32
+        package init(rawValue: Int32) { self.rawValue = rawValue }
+        package static let input = Self(rawValue: Int32(CSYS_READABLE))
+        package static let output = Self(rawValue: Int32(CSYS_WRITABLE))
+    }
+
     /// Registers `descriptor` once for its whole life; closing the descriptor ends the registration.
-    package func register(_ descriptor: Int32, _ slot: PollSlot) throws(IOFailure) {
+    package func register(
+        _ descriptor: Int32, _ slot: PollSlot, for interests: Interests = [.input, .output]
+    ) throws(IOFailure) {
         startThread()
         let failure = startFailure.load(ordering: .acquiring)
         guard failure == 0 else { throw IOFailure(.system(failure), .open) }
@@ -110,16 +120,18 @@ package final class Poller: Sendable {
         guard poll >= 0 else { throw IOFailure(.system(-poll), .open) }
         // Before the first notification, of which the slot keeps a mark.
         slot.brief.descriptor.store(descriptor, ordering: .releasing)
-        let result = csys_poll_add(poll, descriptor, Unmanaged.passUnretained(slot).toOpaque())
+        let result = csys_poll_add(
+            poll, descriptor, Unmanaged.passUnretained(slot).toOpaque(), interests.rawValue)
         guard result == 0 else {
             slot.brief.descriptor.store(-1, ordering: .releasing)
             throw IOFailure(.system(-result), .open)
         }
     }
 
-    /// See `BriefWait`.
-    func setNotifications(of descriptor: Int32, _ slot: PollSlot, on isOn: Bool) {
-        _ = csys_poll_notify(poll.load(ordering: .relaxed), descriptor, Unmanaged.passUnretained(slot).toOpaque(), isOn)
+    /// Changes what the kernel notifies of, besides errors and hang-up.
+    func setInterests(_ interests: Interests, in descriptor: Int32, _ slot: PollSlot) {
+        _ = csys_poll_notify(
+            poll.load(ordering: .relaxed), descriptor, Unmanaged.passUnretained(slot).toOpaque(), interests.rawValue)
     }
 
     /// Whether a task waits for its socket now.

@@ -98,7 +98,7 @@ package struct NameServers: Sendable {
         _ = try sent.get()
         let end = Poller.now() + patience
         Poller.shared.schedule(socket.slot, at: end)
-        let buffer = DatagramBuffer()
+        let buffer = DatagramBuffer(room: 4_096)
         var count = 0
         while true {
             try token.check(.resolve)
