@@ -20,6 +20,8 @@ package final class HTTP3Endpoint {
     private let quic: QUICCodec
     private let http: HTTP3Codec
     private var events: [HTTP3EndpointEvent] = []
+    /// The time of what was received, or was due, and has not been looked at since.
+    private var news: Int64?
     /// `nil` without a trace.
     private let tracer: HTTP3Tracer?
 
@@ -38,19 +40,22 @@ package final class HTTP3Endpoint {
 
     // MARK: Datagrams
 
-    /// Processes one datagram; see ``QUICCodec/receive(_:ecn:on:now:)``.
+    /// Processes one datagram; see ``QUICCodec/receive(_:ecn:on:now:)``. What several of them bring is looked at
+    /// together, when its events are taken.
     package func receive(_ datagram: UnsafeRawBufferPointer, ecn: UInt8, on path: UInt32 = 0, now: Int64) {
         quic.receive(datagram, ecn: ecn, on: path, now: now)
         tracer?.log(quic.takeLog())
-        pump(now)
+        news = now
     }
 
     /// Writes the datagrams that are due now; see ``QUICCodec/nextDatagrams(into:from:now:)``.
     package func nextDatagrams(into buffer: UnsafeMutableRawBufferPointer, now: Int64) -> QUICDatagrams? {
+        pump()
         let wasOver = isOver
         let datagrams = quic.nextDatagrams(into: buffer, from: tracer ?? http, now: now)
         tracer?.log(quic.takeLog())
-        pump(now)
+        news = now
+        pump()
         // An error that was found while the bytes of streams were collected: the peer is told.
         guard datagrams == nil, isOver, !wasOver else { return datagrams }
         return quic.nextDatagrams(into: buffer, from: nil, now: now)
@@ -62,18 +67,22 @@ package final class HTTP3Endpoint {
     }
     /// See ``QUICCodec/isPeerSilent(now:)``.
     package func isPeerSilent(now: Int64) -> Bool { quic.isPeerSilent(now: now) }
+    /// See ``QUICCodec/silentSince``.
+    package var silentSince: Int64? { quic.silentSince }
 
     /// When ``passDeadline(now:)`` must be called; `nil` for never.
     package var deadline: Int64? { quic.deadline }
 
     package func passDeadline(now: Int64) {
+        guard let deadline, deadline <= now else { return }
         quic.passDeadline(now: now)
         tracer?.log(quic.takeLog())
-        pump(now)
+        news = now
     }
 
     /// Returns the events since the last call.
     package func takeEvents() -> [HTTP3EndpointEvent] {
+        pump()
         guard !events.isEmpty else { return [] }
         defer { events = [] }
         return events
@@ -88,7 +97,9 @@ package final class HTTP3Endpoint {
 
     // MARK: Between the codecs
 
-    private func pump(_ now: Int64) {
+    private func pump() {
+        guard let now = news else { return }
+        news = nil
         for event in quic.takeEvents() { handle(event, now) }
         for stream in http.uploads where !quic.takesBytes(stream) { http.isStopped(stream) }
         carryOut()
@@ -197,6 +208,8 @@ package final class HTTP3Endpoint {
 
     /// See ``QUICCodec/keepAlive(after:)``.
     package func keepAlive(after nanoseconds: Int64?) { quic.keepAlive(after: nanoseconds) }
+    /// See ``QUICCodec/idleTimeout``.
+    package var idleTimeout: Int64 { quic.idleTimeout }
 }
 
 /// An event of a connection.

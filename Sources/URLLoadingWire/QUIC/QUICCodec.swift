@@ -240,6 +240,9 @@ package final class QUICCodec {
         !isOver && silence.isLong(probeTimeout: Int64(clamping: ngtcp2_conn_get_pto(connection)), now: max(last, now))
     }
 
+    /// When the peer was sent what it must acknowledge, if it was not heard since.
+    package var silentSince: Int64? { silence.start }
+
     /// Whether a datagram carries a connection id of this side, by which a server knows a client whose address has
     /// changed. For test servers.
     package func isAddressee(of datagram: UnsafeRawBufferPointer) -> Bool {
@@ -276,7 +279,15 @@ package final class QUICCodec {
 
     /// Sends a PING after this many nanoseconds of silence; `nil` for never.
     package func keepAlive(after nanoseconds: Int64?) {
-        ngtcp2_conn_set_keep_alive_timeout(connection, nanoseconds.map { UInt64($0) } ?? UInt64.max)
+        // ngtcp2 takes 0 for never.
+        ngtcp2_conn_set_keep_alive_timeout(connection, nanoseconds.map { UInt64(max(1, $0)) } ?? 0)
+    }
+
+    /// The nanoseconds of silence after which the connection is over: the smaller of what both sides have stated
+    /// (RFC 9000 §10.1).
+    package var idleTimeout: Int64 {
+        let peer = ngtcp2_conn_get_remote_transport_params(connection)?.pointee.max_idle_timeout ?? 0
+        return peer > 0 ? min(limits.idleTimeout, Int64(clamping: peer)) : limits.idleTimeout
     }
 
     // MARK: Streams

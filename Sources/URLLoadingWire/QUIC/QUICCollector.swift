@@ -46,8 +46,13 @@ final class QUICCollector {
     func receive(_ bytes: UnsafeRawBufferPointer, isEnd: Bool, on stream: Int64) {
         guard isEnd || !bytes.isEmpty else { return }
         flood.progressed()
-        let start = input.count
+        var start = input.count
         input.append(contentsOf: bytes)
+        // What packets bring one after the other is read at once.
+        if case .data(stream, let last, isEnd: false)? = events.last, last.upperBound == start {
+            start = last.lowerBound
+            events.removeLast()
+        }
         add(.data(stream, start..<input.count, isEnd: isEnd))
     }
 

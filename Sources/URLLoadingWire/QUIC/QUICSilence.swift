@@ -5,7 +5,7 @@
 /// How long a peer has been silent although it was sent what it must acknowledge.
 struct QUICSilence {
     /// When the first datagram was sent, or was on its way, without a packet of the peer since then.
-    private var start: Int64?
+    private(set) var start: Int64?
 
     /// Whether a packet that is sent now may begin a silence.
     var isBroken: Bool { start == nil }
