@@ -57,6 +57,10 @@ extension HTTP2Connection {
                 await yieldIfDue()
                 continue
             }
+            if napIfFast() {
+                incoming.mustRead = true
+                continue
+            }
             let interest: PollSlot.Interest
             let (slot, blockedOn) = (transport.slot, incoming.blockedOn)
             switch state.withLock({ $0.park(stream, on: slot, blockedOn: blockedOn) }) {
@@ -64,7 +68,6 @@ extension HTTP2Connection {
             case .write: continue
             case .wait(let what): interest = what
             }
-            incoming.input.receivedInTurn = 0
             if mayPark(interest) { await Poller.shared.park(slot, interest, control, idleSince: start) }
             slot.wakeWriterForReads(false)
             hasParked = true
@@ -75,10 +78,18 @@ extension HTTP2Connection {
         stopReading()
     }
 
+    /// Lets the data of a fast body gather before it is read on, by a nap in this thread or in the poller's, as
+    /// `ReceiveGathering` does for a connection with one body. Returns whether the thread has napped.
+    private func napIfFast() -> Bool {
+        let isFast = incoming.input.takeReceivedInTurn() >= ReceiveGathering.flood && places.count == 1
+        transport.slot.gatherReads(isFast)
+        return isFast && incoming.blockedOn == .read && Poller.shared.nap()
+    }
+
     /// Yields after each 4 MiB: with a peer faster than the reader, the task would never suspend.
     private func yieldIfDue() async {
         guard incoming.input.receivedInTurn > 4 << 20 else { return }
-        incoming.input.receivedInTurn = 0
+        _ = incoming.input.takeReceivedInTurn()
         await Task.yield()
     }
 

@@ -132,6 +132,7 @@ final class HTTP2Connection: @unchecked Sendable {
     func end(_ stream: HTTP2Stream) {
         let now = clock.coarseNow()
         let (next, mustFlush) = state.withLock { $0.end(stream, now: now) }
+        transport.slot.gatherReads(false)
         next?.wake()
         if mustFlush { flushIfNeeded() }
     }

@@ -12,8 +12,12 @@ struct HTTP2Input {
     private var storage = ChunkStorage(capacity: HTTP2Input.smallestBuffer)
     private var unread = 0..<0
     private var capacity = HTTP2Input.smallestBuffer
-    /// The bytes received since the reader last waited.
-    var receivedInTurn = 0
+    /// The bytes received since the reader last waited, napped or let other tasks run.
+    private(set) var receivedInTurn = 0
+    mutating func takeReceivedInTurn() -> Int {
+        defer { receivedInTurn = 0 }
+        return receivedInTurn
+    }
 
     /// Larger than a frame of the maximum size, because frames are consumed completely.
     private static let smallestBuffer = 32 * 1024
