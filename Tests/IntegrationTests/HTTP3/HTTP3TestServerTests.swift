@@ -61,7 +61,7 @@ struct HTTP3TestServerTests {
             let body = String(repeating: "0123456789", count: 100_000)
             let echo = try await curl(server, roots, "/echo", ["--data-binary", "@-"], input: body)
             #expect(echo.text == body, "\(echo.errors)")
-            #expect(server.counts.accepted == 5 && server.counts.requests == 5)
+            #expect(server.counts.accepted >= 5 && server.counts.requests == 5)
         }
     }
 
@@ -88,11 +88,14 @@ struct HTTP3TestServerTests {
     private func curl(
         _ server: HTTP3TestServer, _ roots: String, _ path: String, _ options: [String], input: String = ""
     ) async throws -> Running.Result {
-        try await Running.command(
-            "/usr/bin/curl",
+        let arguments =
             ["-sS", "--http3-only", "--cacert", roots, "--resolve", "localhost:\(server.port):127.0.0.1"] + options
-                + [server.url(path).absoluteString],
-            input: input)
+            + [server.url(path).absoluteString]
+        while true {
+            let got = try await Running.command("/usr/bin/curl", arguments, input: input)
+            // A handshake that took more than curl's ten seconds, on a busy machine.
+            guard got.code == 55, got.errors.contains("after 1000") else { return got }
+        }
     }
 
     // MARK: aioquic

@@ -78,7 +78,7 @@ struct HTTP3ChoiceTests {
             var configuration = configuration
             configuration.connections.httpVersions = .http3Preferred
             try await withSession(configuration) { session in
-                try await untilHTTP3(session, server.url("/"))
+                try await untilPreferred(session, server.url("/"))
                 try await expect(session, server.url("/"), .http3)
             }
         }
@@ -143,6 +143,11 @@ struct HTTP3ChoiceTests {
             }
             #expect(http3.counts.accepted == 1)
         }
+    }
+
+    /// As `untilHTTP3`, also where a handshake takes so long that the attempt fails, after which the origin would rest.
+    private func untilPreferred(_ session: Session, _ url: URL) async throws {
+        while try await session.data(from: url).1.http?.version != .http3 { session.hsts?.removeAll() }
     }
 
     /// Loads until a connection over HTTP/3 is made: on a busy machine the handshake takes longer than loads wait.

@@ -14,7 +14,7 @@ extension HTTP3Connection {
     func run(_ socket: DatagramSocket) {
         isAt(socket.localAddress)
         // Loads of every priority wait for it.
-        _ = Task.here(priority: .high) { await self.drive(HTTP3Sockets(socket)) }
+        _ = Task.apart(priority: .high) { await self.drive(HTTP3Sockets(socket)) }
     }
 
     private func drive(_ first: HTTP3Sockets) async {
@@ -22,42 +22,61 @@ extension HTTP3Connection {
         sockets.present.socket.slot.relay(to: slot)
         // What is relayed wakes a reader, and by this also a writer.
         slot.wakeWriterForReads(true)
-        news.add(slot)
         // Nothing stops the driver from outside: the connection ends, and the driver with it.
         let token = StopToken()
         let input = DatagramBuffer()
-        var output = HTTP3Output()
-        var alarms = HTTP3Alarms()
         var errorCount = 0
+        // A connection that ends soon does not read the kernel's tables.
+        let listeningTime = Poller.now() + Self.timeBeforeNews
+        var isListening = false
         while true {
-            let hasReceived = receive(from: sockets, into: input, &errorCount)
-            wake(state.withLock { $0.passDeadline(now: Poller.now()) })
-            let isBlocked = send(&output, sockets)
-            trace()
-            let (isOver, deadline, migration) = state.withLock { ($0.isOver, $0.deadline, $0.migration) }
-            if isOver { break }
-            if sockets.follow(migration) { isAt(sockets.present.socket.localAddress) }
-            if migrateIfNeeded(&sockets) { continue }
-            if hasReceived {
-                await yieldIfDue()
+            let mayHoldMore = receive(from: sockets, into: input, &errorCount)
+            guard state.withLock({ $0.beginSending() }) else {
+                await Poller.shared.park(slot, .read, token)
                 continue
             }
+            let (turn, isBlocked) = send(from: sockets, (sockets.present.socket.isStranded, news.changeCount))
+            trace()
+            if turn.isOver { break }
+            if sockets.follow(turn.migration) { isAt(sockets.present.socket.localAddress) }
+            let isMoving = turn.look.map { migrate($0, &sockets) } ?? false
+            sender.sockets = sockets
             let now = Poller.now()
-            if deadline <= now, !isBlocked { continue }
-            if deadline > now, let moment = alarms.next(deadline, now: now) {
-                Poller.shared.schedule(slot, at: moment)
+            if !isListening, now >= listeningTime {
+                isListening = true
+                news.add(slot)
             }
+            if !isListening { sender.setAlarm(listeningTime, now: now, slot) }
+            sender.setAlarm(turn.deadline, now: now, slot)
+            if state.withLock({ $0.endSending() }) || isMoving { continue }
+            if mayHoldMore {
+                if state.withLock({ $0.yieldsTurn() }) { await Task.yield() }
+                continue
+            }
+            if turn.deadline <= now, !isBlocked { continue }
             await Poller.shared.park(slot, isBlocked ? .write : .read, token)
         }
-        // The peer is told the reason, as far as that is possible without a wait.
-        _ = send(&output, sockets)
+        // The peer is told the reason, as far as that is possible without a wait. No load sends any more.
+        _ = send(from: sockets, nil)
         trace()
-        news.remove(slot)
+        if isListening { news.remove(slot) }
         sockets.close()
         Poller.shared.returnSlot(slot)
-        output.free()
         report()
         if peer != nil { tap?(.closed(connection: identifier)) }
+    }
+
+    /// Sends what is due, in the task of a load: that takes no change of tasks.
+    func sendNow() {
+        guard state.withLock({ $0.beginSending() }) else { return }
+        guard let sockets = sender.sockets else {
+            _ = state.withLock { $0.endSending() }
+            return flushIfNeeded()
+        }
+        let (turn, isBlocked) = send(from: sockets, nil)
+        let now = Poller.now()
+        sender.setAlarm(turn.deadline, now: now, slot)
+        if state.withLock({ $0.endSending() }) || isBlocked || turn.isOver || turn.deadline <= now { flushIfNeeded() }
     }
 
     /// Passes what has been received and sent to the trace.
@@ -74,33 +93,22 @@ extension HTTP3Connection {
         }
     }
 
-    /// Yields after each 4 MiB: with a peer faster than the driver, the task would never suspend.
-    private func yieldIfDue() async {
-        let isDue = state.withLock { state in
-            guard state.receivedInTurn > 4 << 20 else { return false }
-            state.receivedInTurn = 0
-            return true
-        }
-        if isDue { await Task.yield() }
-    }
+    private static let timeBeforeNews: Int64 = 1_000_000_000
 
     private func wake(_ slots: [PollSlot]) {
         for slot in slots { slot.wake() }
         report()
     }
 
-    /// Lets the connection move to another local address, if the present one is of no use and the system would choose
-    /// another one now. Returns whether a datagram is due there.
-    private func migrateIfNeeded(_ sockets: inout HTTP3Sockets) -> Bool {
-        let isStranded = sockets.present.socket.isStranded
-        let (look, access) = state.withLock {
-            ($0.look(isStranded: isStranded, changeCount: news.changeCount, now: Poller.now()), $0.access)
-        }
-        guard let look, access.refusal(to: remote, monitor) == nil,
+    /// Lets the connection move to another local address, if the system would choose another one now. Returns whether a
+    /// datagram is due there.
+    private func migrate(_ look: HTTP3Migration.Look, _ sockets: inout HTTP3Sockets) -> Bool {
+        guard state.withLock({ $0.access }).refusal(to: remote, monitor) == nil,
             let socket = self.sockets.make(apartFrom: sockets.present.socket)
         else { return false }
-        let number = state.withLock { $0.migrate(look, now: Poller.now()) }
-        report()
+        var slots: [PollSlot] = []
+        let number = state.withLock { $0.migrate(look, now: Poller.now(), &slots) }
+        wake(slots)
         guard let number else {
             socket.close()
             return false
@@ -112,21 +120,21 @@ extension HTTP3Connection {
 
     /// Returns whether there may be more to receive.
     private func receive(from sockets: HTTP3Sockets, into input: DatagramBuffer, _ errorCount: inout Int) -> Bool {
-        var mayHoldMore = false
-        for path in sockets.all {
-            mayHoldMore = receive(from: path, into: input, &errorCount) || mayHoldMore
-        }
+        var mayHoldMore = receive(from: sockets.present, into: input, &errorCount)
+        if let asked = sockets.asked { mayHoldMore = receive(from: asked, into: input, &errorCount) || mayHoldMore }
         return mayHoldMore
     }
 
     private func receive(
         from path: HTTP3Sockets.Path, into input: DatagramBuffer, _ errorCount: inout Int
     ) -> Bool {
+        // The driver is also woken by loads, which have something to send.
+        guard path.socket.slot.mayHoldInput else { return false }
         do throws(IOFailure) {
-            guard case .moved = try path.socket.receive(into: input) else { return false }
+            guard case .moved(let groups) = try path.socket.receive(into: input) else { return false }
             errorCount = 0
             wake(state.withLock { $0.receive(input, on: path.number, now: Poller.now()) })
-            return true
+            return groups == input.mostGroups
         } catch {
             // A report of the network is received once; an error that stays is one of the socket.
             errorCount += 1
@@ -136,32 +144,37 @@ extension HTTP3Connection {
     }
     private static let mostErrors = 64
 
-    /// Sends what is due. Returns whether the socket takes no more for now.
-    private func send(_ output: inout HTTP3Output, _ sockets: HTTP3Sockets) -> Bool {
+    /// Sends what is due. Called between `beginSending` and `endSending`.
+    /// - Returns: what follows, and whether the socket takes no more for now.
+    private func send(
+        from sockets: HTTP3Sockets, _ network: (isStranded: Bool, changeCount: Int)?
+    ) -> (turn: HTTP3State.Turn, isBlocked: Bool) {
+        var network = network
         while true {
-            if output.isSent {
-                let (datagrams, slots) = state.withLock {
-                    $0.nextDatagrams(into: output.buffer, now: Poller.now())
-                }
-                wake(slots)
-                guard let datagrams else { return false }
-                output.fill(datagrams)
+            let buffer = sender.output.isSent ? sender.output.buffer : nil
+            let turn = state.withLock { [network] in $0.turn(into: buffer, network, now: Poller.now()) }
+            wake(turn.slots)
+            if buffer != nil {
+                guard let datagrams = turn.datagrams else { return (turn, false) }
+                sender.output.fill(datagrams)
             }
             // What is left for a path that was given up is lost.
-            guard let socket = sockets[output.path] else {
-                output.drop()
+            guard let socket = sockets[sender.output.path] else {
+                sender.output.drop()
                 continue
             }
+            let output = sender.output
             do throws(IOFailure) {
                 guard case .moved(let count) = try socket.send(output.rest, size: output.size, ecn: output.ecn) else {
-                    return true
+                    return (turn, true)
                 }
-                output.advance(count)
+                sender.output.advance(count)
             } catch {
                 // Datagrams that cannot be sent are lost, like others on their way.
-                output.drop()
-                guard disregard(error) else { return false }
+                sender.output.drop()
+                if !disregard(error) { return (turn, false) }
             }
+            network?.isStranded = sockets.present.socket.isStranded
         }
     }
 
@@ -169,14 +182,30 @@ extension HTTP3Connection {
     /// or forged; a peer that is lost is silent.
     /// - Returns: whether the connection goes on.
     private func disregard(_ failure: IOFailure) -> Bool {
-        let isOpening = state.withLock { if case .opening = $0.phase { true } else { false } }
-        guard isOpening else { return true }
+        guard state.withLock({ $0.isOpening }) else { return true }
         fail(.io(failure))
         return false
     }
 }
 
-/// Datagrams that are not yet sent. Used by the driver only.
+/// What the task that sends has for itself: see `HTTP3State.Sending`.
+final class HTTP3Sender: @unchecked Sendable {
+    // Unchecked: guarded by the state's `sending`.
+    fileprivate var output = HTTP3Output()
+    private var alarms = HTTP3Alarms()
+    /// `nil` before the driver has begun.
+    fileprivate var sockets: HTTP3Sockets?
+
+    deinit { output.free() }
+
+    /// Lets the poller wake the driver at a moment, if it would not be sooner.
+    fileprivate func setAlarm(_ moment: Int64, now: Int64, _ slot: PollSlot) {
+        guard moment > now, let moment = alarms.next(moment, now: now) else { return }
+        Poller.shared.schedule(slot, at: moment)
+    }
+}
+
+/// Datagrams that are not yet sent.
 private struct HTTP3Output {
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 16, alignment: 16)
     private var unsent = 0..<0

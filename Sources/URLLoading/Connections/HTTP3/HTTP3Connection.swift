@@ -22,6 +22,7 @@ final class HTTP3Connection: Sendable {
     let clock: LoopClock
     let expectContinueTimeout: Duration
     let state: Lock<HTTP3State>
+    let sender = HTTP3Sender()
     let places = HTTP2StreamSlots()
     /// Notifies the pool that the connection has been retired, or has additional stream slots.
     private let onChange: @Sendable (HTTP3Connection, Int) -> Void
@@ -44,19 +45,23 @@ final class HTTP3Connection: Sendable {
         expectContinueTimeout = configuration.timeouts.expectContinue
         self.onChange = onChange
         let endpoint: HTTP3Endpoint
+        let limits = QUICLimits(configuration.limits, handshakeTimeout: handshakeTimeout)
+        let probeInterval = configuration.connections.http2PingInterval.map(LoadHandle.nanoseconds)
         do throws(WireViolation) {
             endpoint = try HTTP3Endpoint(
-                tls, quic: QUICLimits(configuration.limits, handshakeTimeout: handshakeTimeout),
-                http: HTTP3Limits(configuration.limits), isTraced: tap != nil, now: Poller.now())
+                tls, quic: limits, http: HTTP3Limits(configuration.limits), isTraced: tap != nil, now: Poller.now())
         } catch {
             Poller.shared.returnSlot(slot)
             throw error
         }
         state = Lock(
             HTTP3State(
-                endpoint, tls, places, opener: opener,
-                probeInterval: configuration.connections.http2PingInterval.map(LoadHandle.nanoseconds), access,
-                changeCount: news.changeCount, now: configuration.clock.coarseNow()))
+                endpoint, tls, places, opener: opener, probeInterval: probeInterval,
+                longestSilence: probeInterval.map { _ in
+                    LoadHandle.nanoseconds(configuration.connections.http2PingTimeout)
+                },
+                streamWindow: limits.streamWindow, access, changeCount: news.changeCount,
+                now: configuration.clock.coarseNow()))
     }
 
     // MARK: The server
@@ -123,10 +128,10 @@ final class HTTP3Connection: Sendable {
     /// Begins a stream in a slot that the caller has taken. Returns false if the peer permits no more streams now: the
     /// caller waits, and tries again.
     func begin(_ request: HTTP2Request, _ stream: HTTP3Stream, hasBody: Bool) throws(LoadError) -> Bool {
-        let hasBegun: Bool
+        let (hasBegun, isSole): (Bool, Bool)
         do throws(WireViolation) {
-            hasBegun = try state.withLock { (state) throws(WireViolation) in
-                try state.begin(request, stream, hasBody: hasBody)
+            (hasBegun, isSole) = try state.withLock { (state) throws(WireViolation) in
+                (try state.begin(request, stream, hasBody: hasBody, now: Poller.now()), state.isSole)
             }
         } catch {
             if error.code == .http3NoStream { retire() }
@@ -134,7 +139,8 @@ final class HTTP3Connection: Sendable {
         }
         guard hasBegun else { return false }
         places.countStream()
-        flushIfNeeded()
+        // Requests of several loads are sent together. The driver tells the trace what was sent.
+        if isSole, tap == nil { sendNow() } else { flushIfNeeded() }
         return true
     }
 
@@ -180,7 +186,9 @@ final class HTTP3Connection: Sendable {
     /// Releases a stream. One that has not ended is reset.
     func end(_ stream: HTTP3Stream) {
         let now = clock.coarseNow()
-        if state.withLock({ $0.end(stream, now: now) }) { flushIfNeeded() }
+        let (mustSend, slots) = state.withLock { $0.end(stream, now: now) }
+        for slot in slots { slot.wake() }
+        if mustSend { flushIfNeeded() }
     }
 
     /// Wakes a stream's task after an event outside of the connection.

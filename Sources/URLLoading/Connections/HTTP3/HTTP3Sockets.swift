@@ -43,8 +43,6 @@ struct HTTP3Sockets {
 
     init(_ first: DatagramSocket) { present = Path(number: 0, socket: first) }
 
-    var all: [Path] { [present] + (asked.map { [$0] } ?? []) }
-
     /// The socket of a path; `nil` if the path was given up.
     subscript(number: UInt32) -> DatagramSocket? {
         number == present.number ? present.socket : number == asked?.number ? asked?.socket : nil
@@ -70,7 +68,8 @@ struct HTTP3Sockets {
     }
 
     func close() {
-        for path in all { path.socket.close() }
+        present.socket.close()
+        asked?.socket.close()
     }
 }
 

@@ -25,10 +25,20 @@ struct HTTP3State: Sendable {
     private(set) var hasResponded = false
     /// The time at which the last stream ended, by the coarse clock.
     private(set) var lastEnd: Int64
-    /// The time between probes in nanoseconds while streams are open; `nil` for none.
+    /// The time between probes in nanoseconds while streams are open; `nil` for as few as keep the connection alive.
     private let probeInterval: Int64?
+    /// How long the server may be silent after the first request in nanoseconds; `nil` for the idle timeout.
+    private let longestSilence: Int64?
+    /// The receive window of a stream that has just begun.
+    private let streamWindow: Int
+    /// When a datagram was last received.
+    private var lastReceived: Int64
+    /// Whether the first request after a silence was not answered yet: the server may be gone.
+    private var isUnproven = false
+    /// The credit that streams were given since datagrams were last written.
+    private var unsentCredit = 0
     /// The bytes of bodies delivered since the driver last yielded.
-    var receivedInTurn = 0
+    private var receivedInTurn = 0
     private(set) var migration: HTTP3Migration
     /// The networks that every load of the connection may use.
     private(set) var access: NetworkAccess
@@ -42,14 +52,18 @@ struct HTTP3State: Sendable {
 
     init(
         _ endpoint: HTTP3Endpoint, _ tls: QUICTLS, _ places: HTTP2StreamSlots, opener: PollSlot, probeInterval: Int64?,
-        _ access: NetworkAccess, changeCount: Int, now: Int64
+        longestSilence: Int64?, streamWindow: Int, _ access: NetworkAccess, changeCount: Int, now: Int64
     ) {
         (self.endpoint, self.tls, self.places, self.probeInterval) = (endpoint, tls, places, probeInterval)
+        (self.longestSilence, self.streamWindow) = (longestSilence, streamWindow)
         (self.access, migration) = (access, HTTP3Migration(changeCount: changeCount))
         phase = .opening(opener)
         lastEnd = now
+        lastReceived = .max
     }
 
+    private var isOpen: Bool { if case .open = phase { true } else { false } }
+    var isOpening: Bool { if case .opening = phase { true } else { false } }
     /// The failure that ends all streams; nil while the connection works.
     var failure: HTTP2Failure? { if case .over(let failure) = phase { failure } else { nil } }
 
@@ -57,7 +71,9 @@ struct HTTP3State: Sendable {
 
     /// Begins a request. Returns false if the peer permits no more streams now: the stream's task is woken when it
     /// does.
-    mutating func begin(_ request: HTTP2Request, _ stream: HTTP3Stream, hasBody: Bool) throws(WireViolation) -> Bool {
+    mutating func begin(
+        _ request: HTTP2Request, _ stream: HTTP3Stream, hasBody: Bool, now: Int64
+    ) throws(WireViolation) -> Bool {
         early.removeAll { $0 === stream }
         guard case .open = phase, !places.isRetired else {
             throw WireViolation(.local, .http3NoStream, section: "RFC 9114 6.1")
@@ -67,7 +83,11 @@ struct HTTP3State: Sendable {
             return false
         }
         stream.number = number
-        if streams.isEmpty { endpoint.keepAlive(after: probeInterval) }
+        if streams.isEmpty {
+            if let probeInterval { isUnproven = now - lastReceived >= probeInterval }
+            // A response may take longer than either side's idle timeout (RFC 9000 §10.1.2).
+            endpoint.keepAlive(after: min(probeInterval ?? .max, endpoint.idleTimeout / 2))
+        }
         streams[number] = stream
         return true
     }
@@ -78,19 +98,25 @@ struct HTTP3State: Sendable {
     mutating func take(_ stream: HTTP3Stream, used: Int) -> (HTTP2Inbox, mustSend: Bool) {
         stream.hasUnseenEvents = false
         stream.closeChunk()
-        var mustSend = false
         stream.uncredited += used
-        if stream.uncredited >= Self.leastCredit, !stream.isOver, !stream.isComplete {
+        let step = min(Self.largestCredit, streamWindow / 4)
+        if stream.uncredited >= step, !stream.isOver, !stream.isComplete {
             endpoint.consumed(stream.uncredited, on: stream.number)
-            (stream.uncredited, mustSend) = (0, true)
+            unsentCredit += stream.uncredited
+            stream.uncredited = 0
         }
         var inbox = HTTP2Inbox()
         swap(&inbox, &stream.inbox)
-        if inbox.failure == nil, !stream.isComplete { inbox.failure = failure }
-        return (inbox, mustSend)
+        if inbox.failure == nil, !stream.isComplete {
+            // Nothing was sent of a request that has no stream yet.
+            inbox.failure = stream.number < 0 && failure != nil ? .unprocessed : failure
+        }
+        return (inbox, unsentCredit >= streamWindow / 4)
     }
-    /// Credit is given in steps of this size, because each takes a packet.
-    private static let leastCredit = 32 * 1024
+    /// Credit is given in steps of this size, or of a quarter of a small window. ngtcp2 tells the peer of a quarter of
+    /// the window at a time, with what is written while datagrams arrive. What it was given beyond that, when none
+    /// arrive, is `unsentCredit`.
+    private static let largestCredit = 32 * 1024
 
     /// Returns how many bytes of a request's body the connection takes now. If none, the stream's task is woken when it
     /// takes more.
@@ -98,7 +124,8 @@ struct HTTP3State: Sendable {
         let room = max(
             0,
             min(Self.mostQueued - endpoint.queued(on: stream.number), Self.mostHeld - endpoint.held(on: stream.number)))
-        if room == 0, !stream.isHeldBack {
+        // Room in the queue is reported as `sent`.
+        if endpoint.held(on: stream.number) >= Self.mostHeld, !stream.isHeldBack {
             stream.isHeldBack = true
             heldBack.append(stream)
         }
@@ -124,17 +151,22 @@ struct HTTP3State: Sendable {
     }
 
     /// Releases a stream. One that has not ended is reset.
-    /// - Returns: whether datagrams are due.
-    mutating func end(_ stream: HTTP3Stream, now: Int64) -> Bool {
+    /// - Returns: whether datagrams are due, and the slots to wake.
+    mutating func end(_ stream: HTTP3Stream, now: Int64) -> (mustSend: Bool, slots: [PollSlot]) {
         lastEnd = now
         early.removeAll { $0 === stream }
         heldBack.removeAll { $0 === stream }
-        guard stream.number >= 0 else { return false }
+        guard stream.number >= 0 else {
+            // It may have been woken to begin: another one may do so in its place.
+            var slots: [PollSlot] = []
+            if failure == nil { wakeEarly(&slots) }
+            return (false, slots)
+        }
         streams[stream.number] = nil
         if streams.isEmpty { endpoint.keepAlive(after: nil) }
-        guard !stream.isOver, failure == nil, !(stream.isComplete && stream.hasSentAll) else { return false }
+        guard !stream.isOver, failure == nil, !(stream.isComplete && stream.hasSentAll) else { return (false, []) }
         endpoint.reset(stream.number, .requestCancelled)
-        return true
+        return (true, [])
     }
 
     /// Returns whether the task of a stream has an event; otherwise it waits from now on.
@@ -151,50 +183,104 @@ struct HTTP3State: Sendable {
 
     // MARK: Datagrams
 
-    /// Processes received datagrams. Returns the slots to wake.
-    mutating func receive(_ input: DatagramBuffer, on path: UInt32, now: Int64) -> [PollSlot] {
-        var slots: [PollSlot] = []
-        input.forEach { datagram, ecn in
-            endpoint.receive(datagram, ecn: ecn, on: path, now: now)
-            slots += deliver()
-        }
-        return slots
+    /// Who sends.
+    enum Sending: Sendable {
+        case free, taken
+        /// Another task had something to send meanwhile.
+        case wanted
+    }
+    private var sending = Sending.free
+
+    /// Lets the caller send, unless another task does: the driver is woken after that.
+    mutating func beginSending() -> Bool {
+        defer { sending = sending == .free ? .taken : .wanted }
+        return sending == .free
     }
 
-    mutating func passDeadline(now: Int64) -> [PollSlot] {
-        endpoint.passDeadline(now: now)
+    /// Returns whether more is to be sent.
+    mutating func endSending() -> Bool {
+        defer { sending = .free }
+        return sending == .wanted
+    }
+
+    /// Whether one request is all that the connection carries.
+    var isSole: Bool { streams.count == 1 }
+
+    /// Processes received datagrams. Returns the slots to wake.
+    mutating func receive(_ input: DatagramBuffer, on path: UInt32, now: Int64) -> [PollSlot] {
+        input.forEach { endpoint.receive($0, ecn: $1, on: path, now: now) }
+        lastReceived = now
+        if endpoint.silentSince == nil { isUnproven = false }
         return deliver()
     }
 
-    /// Writes datagrams that are due. Returns them, and the slots to wake.
-    mutating func nextDatagrams(
-        into buffer: UnsafeMutableRawBufferPointer, now: Int64
-    ) -> (QUICDatagrams?, [PollSlot]) {
-        let datagrams = endpoint.nextDatagrams(into: buffer, now: now)
-        return (datagrams, deliver())
+    /// What is to be sent, and what follows.
+    struct Turn: Sendable {
+        var slots: [PollSlot]
+        /// The datagrams that were written; `nil` if none are due before `deadline`.
+        var datagrams: QUICDatagrams?
+        /// When the next turn must be; `.max` for no such moment.
+        var deadline: Int64
+        /// Whether nothing more is received.
+        var isOver: Bool
+        var migration: HTTP3Migration
+        /// Set if another local address is to be looked for.
+        var look: HTTP3Migration.Look?
+    }
+
+    /// Handles a deadline that has passed, and writes datagrams that are due.
+    /// - Parameters:
+    ///   - buffer: where they are written; `nil` while earlier ones are not sent.
+    ///   - network: what the driver knows of its network: whether the system refuses to send from the present address,
+    ///     and how often the networks have changed. `nil` for a caller that cannot move the connection.
+    mutating func turn(
+        into buffer: UnsafeMutableRawBufferPointer?, _ network: (isStranded: Bool, changeCount: Int)?, now: Int64
+    ) -> Turn {
+        endpoint.passDeadline(now: now)
+        if buffer != nil { unsentCredit = 0 }
+        var turn = Turn(
+            slots: [], datagrams: buffer.flatMap { endpoint.nextDatagrams(into: $0, now: now) }, deadline: .max,
+            isOver: false, migration: migration)
+        turn.slots = deliver()
+        // More may follow in this turn.
+        guard turn.datagrams == nil else { return turn }
+        if let network {
+            let isSilent = endpoint.isPeerSilent(now: now)
+            turn.look = migration.look(
+                .init(isStranded: network.isStranded, isSilent: isSilent, changeCount: network.changeCount), now: now)
+            // New requests do not join those that wait for a silent server, where no other way to it was found.
+            let isLost = endpoint.silentSince.map { now - $0 > Self.longestPatience } ?? false
+            if isSilent, isLost, turn.look == nil, migration.asked == nil, isOpen { retire(&turn.slots) }
+        }
+        let end = isUnproven ? endpoint.silentSince.flatMap { start in longestSilence.map { start + $0 } } : nil
+        if let end, end <= now, isOpen { turn.slots += fail(.http3(.ended(.idle))) }
+        (turn.migration, turn.isOver) = (migration, failure != nil)
+        turn.deadline = min(endpoint.deadline ?? .max, end ?? .max)
+        return turn
+    }
+
+    private static let longestPatience: Int64 = 1_000_000_000
+
+    /// Returns whether the driver is to let other tasks run: after each 4 MiB, because with a peer faster than the
+    /// driver it would never wait.
+    mutating func yieldsTurn() -> Bool {
+        guard receivedInTurn > 4 << 20 else { return false }
+        receivedInTurn = 0
+        return true
     }
 
     /// Returns what a trace shows since the last call.
     func takeTrace() -> [HTTP3Trace] { endpoint.takeTrace() }
-
-    /// When `passDeadline` must be called; `.max` for never.
-    var deadline: Int64 { endpoint.deadline ?? .max }
 
     // MARK: Paths
 
     /// Notes which networks a load of the connection may use.
     mutating func restrict(to access: NetworkAccess) { self.access.restrict(to: access) }
 
-    /// Returns whether another local address is to be looked for now; see ``HTTP3Migration/look(_:now:)``.
-    mutating func look(isStranded: Bool, changeCount: Int, now: Int64) -> HTTP3Migration.Look? {
-        migration.look(
-            .init(isStranded: isStranded, isSilent: endpoint.isPeerSilent(now: now), changeCount: changeCount),
-            now: now)
-    }
-
     /// Begins to move to another path. A connection that cannot move takes no more requests.
+    /// - Parameter slots: receives those to wake.
     /// - Returns: the number of the path, on which datagrams are due; `nil` if the connection stays.
-    mutating func migrate(_ look: HTTP3Migration.Look, now: Int64) -> UInt32? {
+    mutating func migrate(_ look: HTTP3Migration.Look, now: Int64, _ slots: inout [PollSlot]) -> UInt32? {
         let number = migration.nextNumber()
         switch endpoint.migrate(to: number, isImmediate: look == .instead, now: now) {
         case .begun:
@@ -202,8 +288,8 @@ struct HTTP3State: Sendable {
             return number
         case .forbidden:
             migration.forbidden()
-            places.retire()
-        case .noConnectionID: if look == .instead { places.retire() }
+            retire(&slots)
+        case .noConnectionID: if look == .instead { retire(&slots) }
         case .tooEarly: break
         }
         return nil
@@ -222,14 +308,16 @@ struct HTTP3State: Sendable {
             case .moved(let path): migration.answered(on: path)
             case .pathFailed(let path):
                 // The server may be heard again, but new requests do not wait for that.
-                if migration.failed(path) { places.retire() }
+                if migration.failed(path) { retire(&slots) }
             case .ended(let end): ended(end, &slots)
             case .http(let event): deliver(event, &slots)
             }
         }
         endpoint.releaseReceived()
-        for stream in heldBack where endpoint.held(on: stream.number) < Self.mostHeld / 2 { note(stream, &slots) }
-        heldBack.removeAll { $0.hasUnseenEvents }
+        if !heldBack.isEmpty {
+            for stream in heldBack where endpoint.held(on: stream.number) < Self.mostHeld / 2 { note(stream, &slots) }
+            heldBack.removeAll { $0.hasUnseenEvents }
+        }
         return slots
     }
 
@@ -244,7 +332,18 @@ struct HTTP3State: Sendable {
 
     private mutating func permitStreams(_ slots: inout [PollSlot]) {
         places.setLimit(streams.count + endpoint.streamsLeft)
+        wakeEarly(&slots)
+    }
+
+    /// Wakes the streams that may begin now.
+    private func wakeEarly(_ slots: inout [PollSlot]) {
         for stream in early.prefix(endpoint.streamsLeft) { note(stream, &slots) }
+    }
+
+    /// Lets no more streams begin. Those that wait for it go elsewhere.
+    private func retire(_ slots: inout [PollSlot]) {
+        places.retire()
+        for stream in early { note(stream, &slots) }
     }
 
     /// The reason of a failed handshake is read in this thread, before another call of OpenSSL.
@@ -286,7 +385,7 @@ struct HTTP3State: Sendable {
         case .violation(let number, let violation): fail(number, .wire(violation), &slots)
         case .unprocessed(let number): fail(number, .unprocessed, &slots)
         case .settings: break
-        case .goAway: places.retire()
+        case .goAway: retire(&slots)
         case .failed(let violation, _): slots += fail(.wire(violation))
         }
     }

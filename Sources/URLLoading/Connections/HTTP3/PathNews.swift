@@ -31,7 +31,7 @@ final class PathNews: Sendable {
             state.reader = StopToken()
             return state.reader
         }
-        if let token { _ = Task.here { await self.read(token) } }
+        if let token { _ = Task.apart(priority: .medium) { await self.read(token) } }
     }
 
     func remove(_ slot: PollSlot) {
@@ -49,10 +49,11 @@ final class PathNews: Sendable {
         await Task.yield()
         guard let monitor = try? PathMonitor(source), (try? monitor.begin()) != nil else { return }
         defer { monitor.close() }
-        while (try? await monitor.change(token)) != nil {
+        // The networks may have changed before.
+        repeat {
             count.add(1, ordering: .releasing)
             for slot in state.withLock({ Array($0.slots.values) }) { slot.wake() }
-        }
+        } while (try? await monitor.change(token)) != nil
     }
 }
 

@@ -306,13 +306,16 @@ final class Connector: Sendable {
     func allowedAddresses(
         of host: Origin.Host, _ port: UInt16, _ request: ConnectionRequest
     ) async throws(LoadError) -> [SocketAddress] {
-        try await allowedAddresses(of: host, port, request.access, request.handle, request.record)
+        try await allowedAddresses(of: host, port, for: host, request.access, request.handle, request.record)
     }
 
+    /// - Parameter wanted: the host that the policies are asked about; not `host` where a server or a record of the
+    ///   wanted host has named that.
     func allowedAddresses(
-        of host: Origin.Host, _ port: UInt16, _ access: NetworkAccess, _ token: StopToken, _ record: TransactionRecord?
+        of host: Origin.Host, _ port: UInt16, for wanted: Origin.Host, _ access: NetworkAccess, _ token: StopToken,
+        _ record: TransactionRecord?
     ) async throws(LoadError) -> [SocketAddress] {
-        try allowed(try await lookUp(host, port, token, record), of: host, access)
+        try allowed(try await lookUp(host, port, token, record), of: wanted, access)
     }
 
     @inline(never)

@@ -32,7 +32,8 @@ struct HTTP3Opening: Sendable {
         if let known = self.addresses, target.service?.host == nil {
             addresses = known.map { $0.withPort(port) }
         } else {
-            addresses = try await connector.allowedAddresses(of: host, port, access, token, record)
+            addresses = try await connector.allowedAddresses(
+                of: host, port, for: route.origin.host, access, token, record)
         }
         record?.mark(.connectStart)
         record?.mark(.secureStart)

@@ -27,6 +27,8 @@ final class SecureContext: Sendable {
 
     /// The settings of later handshakes.
     var settings: Configuration.TLS { state.withLock { $0.settings } }
+    /// Their highest version, without a copy of them all.
+    var maximumVersion: Configuration.TLS.Version { state.withLock { $0.settings.maximumVersion } }
 
     /// Whether a connection has been secured, so that the trust roots are read.
     var isPrepared: Bool { state.withLock { $0.prepared != nil } }

@@ -21,6 +21,12 @@ extension ConnectionPool {
         http3.avoid(route.origin)
         return true
     }
+
+    /// Notes that the server of an HTTP/3 connection does not answer for the origin of a route.
+    func leaveHTTP3(_ route: Route) {
+        http3.forget(route.origin)
+        http3.avoid(route.origin)
+    }
 }
 
 #endif

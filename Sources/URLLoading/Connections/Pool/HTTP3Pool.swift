@@ -58,17 +58,28 @@ final class HTTP3Pool: Sendable {
         if !route.proxyChain.isDirect { return "HTTP/3 is not sent through proxies" }
         if route.identity != nil { return "the authentication of a connection is not possible over HTTP/3" }
         if request.client.handshakeDecision != nil { return "a decision about challenges needs a connection over TCP" }
-        if connector.secure.settings.maximumVersion < .tls13 { return "HTTP/3 needs TLS 1.3" }
+        if connector.secure.maximumVersion < .tls13 { return "HTTP/3 needs TLS 1.3" }
         return connector.hasAddresses(route.origin) ? nil : "a Unix socket does not carry HTTP/3"
     }
 
     /// Whether the configuration or the server asks for HTTP/3.
     private func isWanted(_ route: Route) -> Bool {
-        versions == .http3Preferred || services.knows(route.origin) || offers.service(of: route.origin) != nil
+        versions == .http3Preferred || !isMoved(route.origin) && services.knows(route.origin)
+            || offers.service(of: route.origin) != nil
     }
+
+    /// Whether the configuration leads an origin to another place. What servers offer does not lead away from there.
+    private func isMoved(_ origin: Origin) -> Bool { connector.configuration.networks.addressOverrides.moves(origin) }
 
     /// Returns where HTTP/3 is to be tried; `nil` for nowhere.
     private func target(for origin: Origin) -> AlternativeServiceTable.Target? {
+        if isMoved(origin) {
+            guard versions == .http3Preferred,
+                var target = services.target(for: origin, isPreferred: true)
+            else { return nil }
+            (target.service, target.reason) = (nil, .configured)
+            return target
+        }
         let record = offers.service(of: origin)
         var target = services.target(for: origin, isPreferred: versions == .http3Preferred || record != nil)
         if target?.service == nil, record != nil {
@@ -87,7 +98,7 @@ final class HTTP3Pool: Sendable {
     /// - Returns: whether the load is to wait for what they say; see ``leaseAsked(_:for:at:since:)``.
     func ask(_ route: Route, for request: ConnectionRequest) -> Bool {
         let overrides = connector.configuration.networks.addressOverrides
-        guard versions == .automatic, obstacle(route, request) == nil, !overrides.moves(route.origin),
+        guard versions == .automatic, obstacle(route, request) == nil, !isMoved(route.origin),
             overrides.addresses(of: route.origin.host, route.origin.port) == nil,
             let target = services.target(for: route.origin, isPreferred: true), target.service == nil
         else { return false }
@@ -167,7 +178,8 @@ final class HTTP3Pool: Sendable {
         _ route: Route, for request: ConnectionRequest, at addresses: [SocketAddress]? = nil
     ) async throws(LoadError) -> LeasedConnection? {
         var waiter: Sharing.Waiter?
-        var begins = false
+        // The connections that this load has begun have this identifier, or a higher one.
+        var begun: Int?
         let start = Poller.now()
         let limit = start + Self.patience
         while true {
@@ -191,10 +203,14 @@ final class HTTP3Pool: Sendable {
                     for stage in [TransactionRecord.Stage.connectStart, .secureStart] { record.mark(stage, at: start) }
                     for stage in [TransactionRecord.Stage.secureEnd, .connectEnd] { record.mark(stage) }
                 }
-                return .http3(connection, isNew: begins)
+                return .http3(connection, isNew: begun.map { connection.identifier >= $0 } ?? false)
+            case .connect where begun != nil:
+                // The attempt has failed for a reason of this machine, and so would another one: the turn goes on.
+                wake(state.withLock { $0.failedToConnect(route, isOwnFault: false) })
+                return takeTCP("the attempt has failed")
             case .connect(let target):
+                begun = ConnectionIdentifier.next
                 begin(route, target, request.access, addresses)
-                begins = true
             case .wait(let new):
                 Poller.shared.schedule(new.slot, at: limit)
                 let isCalled = try await request.handle.turn(in: new.slot) { () -> Bool? in
@@ -238,18 +254,26 @@ final class HTTP3Pool: Sendable {
     ) {
         var opening = opening(route, target, access, handshakeTimeout: Self.handshakeTimeout)
         opening.addresses = addresses
-        _ = Task.here {
+        // A handle of its own: a resolver of the program's is asked on behalf of one.
+        let handle = LoadHandle(
+            idle: nil, resource: nil, connect: Self.attemptTimeout, clock: connector.configuration.clock)
+        _ = Task.apart(priority: Task.currentPriority) {
             do throws(LoadError) {
-                let connection = try await opening.run(StopToken(), nil)
+                let connection = try await handle.connecting { () throws(LoadError) in
+                    try await opening.run(handle, nil)
+                }
                 self.services.succeeded(route.origin)
                 self.share(connection, takesPlace: false)
             } catch {
-                self.services.failed(route.origin)
+                // A machine without a network learns nothing of the server.
+                if error.party != .system { self.services.failed(route.origin) }
                 self.wake(self.state.withLock { $0.failedToConnect(route, isOwnFault: false) })
             }
         }
     }
     private static let handshakeTimeout: Int64 = 10_000_000_000
+    /// The longest attempt that no load waits for, from the first lookup on.
+    private static let attemptTimeout: Duration = .seconds(30)
 
     private func opening(
         _ route: Route, _ target: AlternativeServiceTable.Target, _ access: NetworkAccess, handshakeTimeout: Int64?
@@ -351,7 +375,9 @@ final class HTTP3Pool: Sendable {
     /// Learns from a response where its origin offers HTTP/3 (RFC 7838).
     /// - Parameter isProven: whether the server's certificate was verified.
     func learn(_ head: HTTPHead, from origin: Origin, isProven: @autoclosure () -> Bool) {
-        guard versions != .http1Only, origin.isSecure, head.headers.contains(.altSvc), isProven(),
+        // A misdirected answer is not one of the origin (RFC 7838 §6), nor is that of another place.
+        guard versions != .http1Only, origin.isSecure, head.headers.contains(.altSvc),
+            head.status != .misdirectedRequest, !isMoved(origin), isProven(),
             let field = AlternativeServices(head.headers)
         else { return }
         services.learn(field, from: origin)
@@ -359,6 +385,8 @@ final class HTTP3Pool: Sendable {
 
     /// Notes that requests of an origin are to use TCP for a time: its server has asked for that.
     func avoid(_ origin: Origin) { services.failed(origin) }
+    /// Removes what an origin has offered: a server there does not answer for it (RFC 7838 §6).
+    func forget(_ origin: Origin) { services.forget(origin) }
 
     // MARK: Statistics
 

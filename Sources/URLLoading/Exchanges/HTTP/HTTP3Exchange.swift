@@ -24,7 +24,7 @@ final class HTTP3Exchange: StreamExchange<HTTP3Connection>, NetworkExchange, @un
     }
     func leaveConnection() {
         connection.retire()
-        _ = owner.core.pool.avoidHTTP3(route)
+        owner.core.pool.leaveHTTP3(route)
     }
 
     // MARK: The server

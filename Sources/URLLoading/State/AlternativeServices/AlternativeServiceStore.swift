@@ -40,6 +40,9 @@ final class AlternativeServiceStore: Sendable {
     /// Notes that loads did not wait for the end of an attempt.
     func isSlow(_ origin: Origin) { change(origin) { record, _ in record.isSlow = true } }
 
+    /// Removes the offer of an origin.
+    func forget(_ origin: Origin) { change(origin) { record, _ in record.forget() } }
+
     func failed(_ origin: Origin) { change(origin) { record, now in record.failed(now: now) } }
 
     func succeeded(_ origin: Origin) {

@@ -129,13 +129,12 @@ struct AlternativeServiceRecord: Sendable {
     mutating func learn(_ field: AlternativeServices, now: Date) {
         guard case .services(let all) = field,
             let new = all.first(where: { $0.protocolID == "h3" && $0.maxAge > 0 })
-        else {
-            (service, end) = (nil, .distantPast)
-            return
-        }
+        else { return forget() }
         if let service, !service.isSamePlace(as: new) { succeeded() }
         (service, end) = (new, now + Double(min(new.maxAge, Self.longestAge)))
     }
+
+    mutating func forget() { (service, end) = (nil, .distantPast) }
 
     /// Notes a failed attempt.
     mutating func failed(now: Date) {

@@ -18,6 +18,15 @@ extension Task where Failure == Never {
             operation: operation)
     }
 
+    /// Starts a task as `here` does, for work of a session that outlives the calling task: it does not keep the
+    /// task-local values of the program alive.
+    @discardableResult
+    static func apart(
+        priority: TaskPriority, _ operation: sending @escaping @isolated(any) () async -> Success
+    ) -> Task<Success, Never> {
+        Task.immediateDetached(priority: priority, executorPreference: LoopPreference.current, operation: operation)
+    }
+
     /// Starts a task on the event loop: for library code that must run even while the program blocks all threads of
     /// Swift's pool.
     @discardableResult

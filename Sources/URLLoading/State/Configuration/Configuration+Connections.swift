@@ -22,12 +22,14 @@ extension Configuration {
         public var maximumIdle = 128
 
         /// The silence after which an HTTP/2 connection is checked with a PING: when it is reused after being idle, and
-        /// while responses are awaited on it. More than zero; `nil` for never; 15 seconds by default.
+        /// while responses are awaited on it. More than zero; `nil` for never; 15 seconds by default. A connection of
+        /// HTTP/3 that awaits responses is kept alive in any case, after half of its idle timeout at the latest.
         public var http2PingInterval: Duration? = .seconds(15)
         /// The timeout of the answer to a PING, after which the connection is closed; 5 seconds by default. Its loads
         /// then end with ``LoadError/Reason/connectionLost`` or ``LoadError/Reason/truncated``, or are repeated if that
         /// is safe. The timeout is six times as long while a request's body is sent. The SETTINGS of a new connection
-        /// must be acknowledged within twice the timeout. Without an ``http2PingInterval`` it has no effect.
+        /// must be acknowledged within twice the timeout. Over HTTP/3 it limits the silence of a server after the first
+        /// request that follows a silence of the interval. Without an ``http2PingInterval`` it has no effect.
         public var http2PingTimeout: Duration = .seconds(5)
 
         /// The versions of HTTP in use; ``HTTPVersions/automatic`` by default.
