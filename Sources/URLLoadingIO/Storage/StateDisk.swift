@@ -31,6 +31,8 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
     private let known = Atomic<Bool>(false)
     private let isScheduled = Atomic<Bool>(false)
     private let nextCheck = Atomic<Int64>(0)
+    /// Whether a check, or a write that a timer has begun, is under way or waits for the gate.
+    private let isAttended = Atomic<Bool>(false)
     private let firstProblem = Lock<String?>(nil)
 
     /// Delay that lets several changes be written together, and interval between checks for changes by other processes;
@@ -77,10 +79,10 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
     /// file.
     package func refresh() {
         guard isLoaded else { return load() }
-        if claimsCheck() { readChanges() }
+        if claimsCheck() { check() }
     }
 
-    /// Returns true for one caller per interval: that caller checks the file (`look`).
+    /// Returns true for one caller per interval: that caller checks the file (`check`).
     package func claimsCheck() -> Bool {
         let now = clock.coarseNow()
         let due = nextCheck.load(ordering: .relaxed)
@@ -90,6 +92,18 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
 
     /// Reads changes that other processes wrote. Blocks.
     package func readChanges() { gate.withLock { read(&$0) } }
+
+    /// As ``readChanges()``, unless another check or a write is under way. Blocks.
+    package func check() { _ = alone { readChanges() } }
+
+    /// Does the work, unless other work of this kind is under way: that may wait for another process or a file server,
+    /// and checks and writes behind it would occupy all threads of file access. Returns whether it did.
+    private func alone(_ work: () -> Void) -> Bool {
+        guard !isAttended.exchange(true, ordering: .acquiringAndReleasing) else { return false }
+        defer { isAttended.store(false, ordering: .releasing) }
+        work()
+        return true
+    }
 
     private func read(_ file: inout File) {
         var isRead = false
@@ -135,8 +149,17 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
         guard !isScheduled.exchange(true, ordering: .acquiringAndReleasing) else { return }
         StateExit.add(ObjectIdentifier(self)) { self.write() }
         clock.schedule(
-            WriteTimer { self.write() },
+            WriteTimer { self.writeAlone() },
             at: clock.now() + Self.writingDelay << min(failureCount.load(ordering: .relaxed), 6))
+    }
+
+    /// Writes for a timer; later, if a check or another write is under way.
+    private func writeAlone() {
+        // Without pending changes, which another write has taken then, `write` waits for nothing.
+        guard memory.hasPending else { return write() }
+        if alone({ write() }) { return }
+        isScheduled.store(false, ordering: .sequentiallyConsistent)
+        schedule()
     }
 
     /// Writes the pending changes. Blocks.

@@ -94,6 +94,59 @@ struct StateFileTests {
         }
     }
 
+    /// A file of HSTS hosts that no connection has open; returns its path.
+    private func makeHosts(in folder: URL) throws -> String {
+        let path = folder.plainPath + "hsts.sqlite"
+        try Database(path: path).execute(HSTSSchema.table.text)
+        chmod(path, 0o600)
+        return path
+    }
+
+    /// Does not take the rows of its file before the test allows it, as a file server that does not answer.
+    private final class StuckMemory: StateMemory {
+        typealias Schema = HSTSSchema
+        let isInside = Flag()
+        let mayLeave = Flag()
+        let hasPending = true
+        func takePending() -> Pending { Pending() }
+        func restore(_ pending: Pending) {}
+        func rememberAll() {}
+        func replace(with rows: [HSTSHost]) {
+            isInside.raise()
+            mayLeave.waitBlocking()
+        }
+    }
+
+    @Test("while a check of the file hangs, no other check and no write occupies a thread")
+    func oneThread() async throws {
+        try await withFolder { folder, _ in
+            _ = try makeHosts(in: folder)
+            let (clock, memory) = (ManualClock(), StuckMemory())
+            let disk = StateDisk(folder: folder.plainPath, memory: memory, clock: LoopClock(clock.time))
+            let threads = BlockingThreads(limit: 2)
+            let (hasEnded, hasLeft) = (Flag(), Flag())
+            defer { memory.mayLeave.raise() }
+            threads.run {
+                disk.check()
+                hasEnded.raise()
+            }
+            try await memory.isInside.wait { $0 }
+            threads.run {
+                disk.check()
+                hasLeft.raise()
+            }
+            try await hasLeft.wait { $0 }
+            disk.schedule()
+            clock.advance(by: .seconds(1))
+            // The write is due, and put off.
+            try await clock.time.eventuallyTimers { $0 > 0 }
+            #expect(!hasEnded.value)
+            memory.mayLeave.raise()
+            try await hasEnded.wait { $0 }
+            disk.write()
+        }
+    }
+
     @Test("a table that was read is used without its file while file access hangs")
     func hanging() async throws {
         try await withFolder { folder, _ in
