@@ -21,6 +21,8 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
         var identity: PathIdentity?
         var version: Int64 = -1
         var isAbandoned = false
+        /// The folder or the file is not this user's alone, so nothing in it counts.
+        var isForeign = false
     }
     /// The holder of this lock may block.
     private let gate = Lock(File())
@@ -58,7 +60,8 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
 
     /// Whether the first attempt to read the file is over. Callers do not wait for another one.
     package var isLoaded: Bool { loaded.load(ordering: .acquiring) }
-    /// Whether the file's content is in memory; also true if there is no file, or it is not used any more.
+    /// Whether the file's content is in memory; also true if there is no file, or it is not this user's alone. False
+    /// for one that cannot be read.
     package var isKnown: Bool { known.load(ordering: .acquiring) }
 
     /// Loads the file's content into memory. Blocks.
@@ -134,7 +137,7 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
             if memory.hasPending { schedule() }
         }
         // A damaged file was set aside by now.
-        if isRead || file.isAbandoned || !csys_file_exists(path) { known.store(true, ordering: .releasing) }
+        if isRead || file.isForeign || isMissing { known.store(true, ordering: .releasing) }
     }
 
     /// Returns a number that changes when another connection has written.
@@ -262,8 +265,8 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
             memory.rememberAll()
             schedule()
         }
-        guard csys_file_exists(path) || making else { return nil }
-        guard preparePrivateFile(&file) else { return nil }
+        guard making || !isMissing else { return nil }
+        try preparePrivateFile(&file)
         let opened = try Database(path: path)
         try Schema.prepare(opened)
         if !(try opened.missing(of: [Schema.table])).isEmpty {
@@ -276,21 +279,20 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
         return opened
     }
 
-    /// Returns whether folder and file exist, or could be created, and belong to this user alone: a user who could
-    /// replace or read the file would have its content. SQLite gives its auxiliary files the mode of the database.
-    private func preparePrivateFile(_ file: inout File) -> Bool {
+    /// Makes sure that folder and file exist and belong to this user alone: a user who could replace or read the file
+    /// would have its content. SQLite gives its auxiliary files the mode of the database.
+    private func preparePrivateFile(_ file: inout File) throws(DatabaseFailure) {
         do throws(IOFailure) {
             try PrivateFolder.make(folder)
             _ = try PrivateFolder.makeFile(path)
             PrivateFolder.hide(path)
-            return true
         } catch {
             report(
                 "\(path): cannot be created"
                     + (error.isForeign ? ", or is not private to this user" : ": \(error)")
             )
-            file.isAbandoned = !error.isFull && !error.isTemporary
-            return false
+            file.isForeign = error.isForeign || error.isDenied
+            throw DatabaseFailure(lock: error)
         }
     }
 
@@ -310,7 +312,7 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
             return
         }
         defer { withExtendedLifetime(lock) {} }
-        if csys_file_exists(path), !isReadable(&file) {
+        if !isMissing, isDamaged(&file) {
             file.database = nil
             for suffix in ["-wal", "-shm"] { _ = csys_file_remove(path + suffix) }
             guard csys_file_rename(path, path + ".damaged") >= 0 else {
@@ -322,11 +324,11 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
         schedule()
     }
 
-    private func isReadable(_ file: inout File) -> Bool {
+    private func isDamaged(_ file: inout File) -> Bool {
         do throws(DatabaseFailure) {
             if let database = try open(&file, making: false, isLocked: true) { _ = try Schema.rows(database) }
-            return true
-        } catch { return false }
+            return false
+        } catch { return error.kind == .damaged || error.kind == .other }
     }
 }
 

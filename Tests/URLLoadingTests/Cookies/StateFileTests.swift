@@ -102,6 +102,28 @@ struct StateFileTests {
         return path
     }
 
+    @Test("a file of HSTS hosts that cannot be read is not taken for an empty one")
+    func unreadable() async throws {
+        try await withFolder { folder, _ in
+            let log = try makeHosts(in: folder) + "-wal"
+            // SQLite cannot open it.
+            try FileManager.default.createDirectory(atPath: log, withIntermediateDirectories: false)
+            for isReadable in [false, true] {
+                if isReadable { try FileManager.default.removeItem(atPath: log) }
+                let store = HSTSStore(directory: folder)
+                let rules = StrictTransportRules(store: store, isOwn: false, allowsUntrustedCertificates: false)
+                let isForbidden = await rules.forbidsTrust(in: "a.test", LoadHandle(idle: nil, resource: nil))
+                #expect(isForbidden == !isReadable && store.isKnown == isReadable)
+                #expect((store.problem == nil) == isReadable)
+            }
+        }
+    }
+
+    @Test("a disk or a file server that does not answer is no reason to give the file up", arguments: [EIO, ESTALE])
+    func unanswered(_ number: Int32) {
+        #expect(DatabaseFailure(lock: IOFailure(.system(number), .open)).kind == .busy)
+    }
+
     /// Does not take the rows of its file before the test allows it, as a file server that does not answer.
     private final class StuckMemory: StateMemory {
         typealias Schema = HSTSSchema
