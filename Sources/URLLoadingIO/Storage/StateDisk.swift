@@ -119,7 +119,7 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
             }
             do throws(DatabaseFailure) {
                 try database.withoutWaitingForLock { () throws(DatabaseFailure) in
-                    try writePending(database, timeout: 0)
+                    _ = try writePending(database, timeout: 0)
                 }
             } catch {
                 // A caller is waiting: if another process is writing just now, the pending changes are laid over the
@@ -173,23 +173,26 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
         // alone.
         guard memory.hasPending else { return }
         // Callers do not wait for a writer that waits for another process: they check the file afterwards.
-        nextCheck.store(.max, ordering: .relaxed)
-        defer { nextCheck.store(clock.coarseNow(), ordering: .relaxed) }
-        gate.withLock { file in
+        let due = nextCheck.exchange(.max, ordering: .relaxed)
+        let hasWork = gate.withLock { file -> Bool in
             guard !file.isAbandoned else {
                 _ = memory.takePending()
-                return
+                return false
             }
             if file.database == nil, isMissing {
                 let pending = memory.takePending()
-                guard pending.storesRows else { return }
+                guard pending.storesRows else { return false }
                 memory.restore(pending)
             }
+            var isNeeded = true
             attempt(&file) { (file) throws(DatabaseFailure) in
                 guard let database = try open(&file, making: true) else { return }
-                try writePending(database, timeout: Self.lockTimeout)
+                isNeeded = try writePending(database, timeout: Self.lockTimeout)
             }
+            return isNeeded
         }
+        let now = clock.coarseNow()
+        nextCheck.store(hasWork ? now : min(due, now + Self.checkInterval), ordering: .relaxed)
     }
 
     private func removeExpired(_ database: Database) {
@@ -207,12 +210,13 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
         }
     }
 
-    private func writePending(_ database: Database, timeout: Int) throws(DatabaseFailure) {
-        guard memory.hasPending else { return }
+    /// Returns whether there was something to write.
+    private func writePending(_ database: Database, timeout: Int) throws(DatabaseFailure) -> Bool {
+        guard memory.hasPending, try !dropsIdleRemovals(database) else { return false }
         let lock = try lock(timeout: timeout)
         defer { withExtendedLifetime(lock) {} }
         let pending = memory.takePending()
-        guard !pending.isEmpty else { return }
+        guard !pending.isEmpty else { return false }
         defer { database.checkpointIfLong() }
         do throws(DatabaseFailure) {
             try database.transaction { () throws(DatabaseFailure) in
@@ -226,6 +230,21 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
             memory.restore(pending)
             throw error
         }
+        return true
+    }
+
+    /// Counts the pending changes as written if all of them remove rows that the file does not have: servers repeat
+    /// such removals in each response. Returns whether it did.
+    private func dropsIdleRemovals(_ database: Database) throws(DatabaseFailure) -> Bool {
+        let pending = memory.takePending()
+        var isIdle = false
+        defer { if !isIdle { memory.restore(pending) } }
+        guard pending.onlyRemovesRows else { return false }
+        for key in pending.rows.keys {
+            if try Schema.contains(key, database) { return false }
+        }
+        isIdle = true
+        return true
     }
 
     // MARK: The file

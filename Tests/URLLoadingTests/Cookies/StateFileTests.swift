@@ -169,6 +169,29 @@ struct StateFileTests {
         }
     }
 
+    @Test("a removal of what the file does not have is no write: it needs no lock, and no load checks the file for it")
+    func idleRemovals() async throws {
+        try await withFolder { folder, _ in
+            let path = try makeHosts(in: folder)
+            let (clock, memory) = (ManualClock(), TableMemory(HSTSTable(), hasFile: true) {})
+            let disk = StateDisk(folder: folder.plainPath, memory: memory, clock: LoopClock(clock.time))
+            disk.load()
+            // As another process that writes.
+            var lock: FileLock? = try FileLock(path + ".lock", timeout: 60_000)
+            _ = memory.change { $0.remove("a.test") }
+            disk.write()
+            #expect(disk.isFresh && !memory.hasPending && disk.problem == nil && lock != nil)
+            lock = nil
+            let host = try #require(HSTSHost("a.test", expires: .now + 1000))
+            _ = memory.change { $0.set(host, now: .now) }
+            disk.write()
+            #expect(!disk.isFresh && HSTSStore(directory: folder).all.map(\.name) == ["a.test"])
+            _ = memory.change { $0.remove("a.test") }
+            disk.write()
+            #expect(HSTSStore(directory: folder).all.isEmpty)
+        }
+    }
+
     @Test("a table that was read is used without its file while file access hangs")
     func hanging() async throws {
         try await withFolder { folder, _ in

@@ -75,6 +75,11 @@ enum AlternativeServiceSchema: StateSchema {
             .text(origin.scheme), .text(origin.host.description), .integer(Int64(origin.port)))
     }
 
+    static func contains(_ origin: Origin, _ database: Database) throws(DatabaseFailure) -> Bool {
+        try database.statement("SELECT 1 FROM origin WHERE scheme = ? AND host = ? AND port = ?").hasRow(
+            .text(origin.scheme), .text(origin.host.description), .integer(Int64(origin.port)))
+    }
+
     static func clear(since moment: Double, _ database: Database) throws(DatabaseFailure) {
         try database.statement("DELETE FROM origin WHERE creation >= ?").run(.real(moment))
     }
