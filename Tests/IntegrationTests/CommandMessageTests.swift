@@ -128,6 +128,23 @@ struct CommandMessageTests {
         }
     }
 
+    @Test("The groups of --next share the files of --har and --report")
+    func sharedPages() async throws {
+        try await withPages { origin, folder in
+            var arguments = ["-s"]
+            for name in ["first", "second"] {
+                arguments += ["--har", "a.har", "--report", "a.html", origin.url("/" + name).absoluteString, "--next"]
+            }
+            let result = try await Running.urlload(arguments + [origin.url("/third").absoluteString], in: folder)
+            #expect(result.code == 0 && result.errors == "", "\(result.errors)")
+            for name in ["a.har", "a.html"] {
+                let page = try text(name, in: folder)
+                #expect(page.contains("/first") && page.contains("/second"), "\(name): \(page)")
+                #expect(!page.contains("/third"), "\(name): \(page)")
+            }
+        }
+    }
+
     // MARK: Files of bodies
 
     @Test("Each URL of -O has its own file: repeated names get a number, with a message")

@@ -136,6 +136,29 @@ struct NameTests {
         #expect(loads.load(ordering: .relaxed) == 2)
     }
 
+    @Test("The lock of a library is free while the library is loaded, which is other code")
+    func loadingLibrary() {
+        let (isLoading, hasOther, hasEnded) = (ThreadSignal(), ThreadSignal(), ThreadSignal())
+        let loads = Atomic<Int>(0)
+        let isFree = Atomic<Bool>(false)
+        let found = FoundLibrary<String> {
+            guard loads.add(1, ordering: .relaxed).oldValue == 0 else { return "second" }
+            isLoading.raise()
+            isFree.store(hasOther.wait(nanoseconds: 60_000_000_000), ordering: .relaxed)
+            return "first"
+        }
+        BlockingThreads(limit: 1).run {
+            _ = found.library
+            hasEnded.raise()
+        }
+        #expect(isLoading.wait(nanoseconds: 60_000_000_000))
+        #expect(found.library == "second")
+        hasOther.raise()
+        #expect(hasEnded.wait(nanoseconds: 60_000_000_000))
+        // The first answer stays.
+        #expect(isFree.load(ordering: .relaxed) && found.library == "second")
+    }
+
     @Test("The system resolver resolves localhost and does not resolve .invalid")
     func system() throws {
         let addresses = try SystemResolver.getaddrinfo("localhost").get()

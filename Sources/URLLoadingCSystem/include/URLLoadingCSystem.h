@@ -187,7 +187,6 @@ int csys_file_rename(const char *from, const char *to);
 /// - Parameter plainly: uses neither the kernel's own call for it nor links, which some file systems do not have.
 int csys_file_rename_unless_exists(const char *from, const char *to, _Bool plainly);
 int csys_file_remove(const char *path);
-_Bool csys_file_exists(const char *path);
 /// Creates a folder and its parents, each accessible to its owner only. Returns whether it exists afterwards.
 _Bool csys_folder_make(const char *path);
 int csys_directory_sync(const char *path);

@@ -568,10 +568,6 @@ int csys_file_rename_unless_exists(const char *from, const char *to, _Bool plain
     return outcome;
 }
 int csys_file_remove(const char *path) { return result(unlink(path)); }
-_Bool csys_file_exists(const char *path) {
-    struct stat status;
-    return stat(path, &status) == 0;
-}
 _Bool csys_folder_make(const char *path) {
     char copy[PATH_MAX];
     size_t length = strlen(path);

@@ -21,13 +21,14 @@ package final class FoundLibrary<Library: Sendable>: Sendable {
 
     /// What is known of the library. The first use loads it, which blocks.
     package var answer: Answer {
-        known.withLock { known in
-            guard case .unknown = known else { return known }
-            if let library = load() {
-                known = .found(library)
-            } else if FreeDescriptor.refusal == nil {
-                known = .missing
-            }
+        let before = known.withLock { $0 }
+        guard case .unknown = before else { return before }
+        // Without the lock: its initialisers are other code. Of first uses at the same time each one loads it, for the
+        // system the same library; the first answer stays.
+        let new: Answer =
+            if let library = load() { .found(library) } else { FreeDescriptor.refusal == nil ? .missing : .unknown }
+        return known.withLock { known in
+            if case .unknown = known { known = new }
             return known
         }
     }

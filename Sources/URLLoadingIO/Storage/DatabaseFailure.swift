@@ -36,6 +36,7 @@ package struct DatabaseFailure: Error, Sendable, CustomStringConvertible {
         case SQLITE_FULL: .full
         case SQLITE_CORRUPT, SQLITE_NOTADB: .damaged
         case SQLITE_ERROR where isOfStatement: .damaged
+        case SQLITE_CANTOPEN where IOFailure(.system(system), .open).isUnanswered: .other
         case SQLITE_READONLY, SQLITE_CANTOPEN, SQLITE_PERM, SQLITE_AUTH: .unwritable
         default: .other
         }
@@ -64,9 +65,10 @@ package struct DatabaseFailure: Error, Sendable, CustomStringConvertible {
         (code, detail, system, isOfStatement) = (SQLITE_CORRUPT, "there is no \(name)", 0, false)
     }
 
-    /// The lock that all writers of the file share could not be acquired. A folder that is gone is made again.
+    /// The lock that all writers of the file share could not be acquired, or its folder or the file itself not be made.
+    /// A folder that is gone is made again.
     package init(lock failure: IOFailure) {
-        let mayPass = failure.isTemporary || failure.isMissing
+        let mayPass = failure.isTemporary || failure.isMissing || failure.isUnanswered
         code = mayPass ? SQLITE_BUSY : failure.isFull ? SQLITE_FULL : SQLITE_CANTOPEN
         (detail, system, isOfStatement) = ("the lock file could not be acquired", 0, false)
     }

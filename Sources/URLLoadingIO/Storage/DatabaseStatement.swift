@@ -75,6 +75,16 @@ package final class DatabaseStatement {
         return found
     }
 
+    /// Returns whether there is a row.
+    package func hasRow(_ values: Value...) throws(DatabaseFailure) -> Bool {
+        var hasRow = false
+        try each(values) { () throws(DatabaseFailure) in
+            hasRow = true
+            return false
+        }
+        return hasRow
+    }
+
     private func bind(_ value: Value, at index: Int32) throws(DatabaseFailure) {
         let code =
             switch value {

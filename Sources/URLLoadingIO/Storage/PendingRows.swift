@@ -16,6 +16,8 @@ package struct PendingRows<Key: Hashable & Sendable, Row: Sendable>: Sendable {
     package var isEmpty: Bool { rows.isEmpty && notes.isEmpty && clearedSince == nil }
     /// Whether a row is added or replaced. Without that there is nothing to do in a file that does not exist.
     package var storesRows: Bool { rows.values.contains { $0 != nil } }
+    /// Whether nothing but the removal of single rows is pending.
+    package var onlyRemovesRows: Bool { !storesRows && notes.isEmpty && clearedSince == nil }
 
     package mutating func set(_ row: Row?, for key: Key) {
         rows.updateValue(row, forKey: key)

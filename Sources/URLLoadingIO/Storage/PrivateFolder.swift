@@ -136,6 +136,23 @@ extension IOFailure {
 }
 
 extension IOFailure {
+    /// True if a disk or a file server did not answer: what it has may be there later.
+    package var isUnanswered: Bool {
+        switch code {
+        case .system(EIO), .system(ESTALE), .system(ETIMEDOUT), .system(EHOSTDOWN), .system(ENOTCONN): true
+        default: false
+        }
+    }
+}
+
+extension IOFailure {
+    /// True if this user may not even look.
+    package var isDenied: Bool {
+        if case .system(EACCES) = code { true } else { false }
+    }
+}
+
+extension IOFailure {
     /// True if another holder has the lock.
     package var isLocked: Bool {
         if case .system(EWOULDBLOCK) = code { true } else { false }

@@ -21,6 +21,8 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
         var identity: PathIdentity?
         var version: Int64 = -1
         var isAbandoned = false
+        /// The folder or the file is not this user's alone, so nothing in it counts.
+        var isForeign = false
     }
     /// The holder of this lock may block.
     private let gate = Lock(File())
@@ -31,6 +33,8 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
     private let known = Atomic<Bool>(false)
     private let isScheduled = Atomic<Bool>(false)
     private let nextCheck = Atomic<Int64>(0)
+    /// Whether a check, or a write that a timer has begun, is under way or waits for the gate.
+    private let isAttended = Atomic<Bool>(false)
     private let firstProblem = Lock<String?>(nil)
 
     /// Delay that lets several changes be written together, and interval between checks for changes by other processes;
@@ -56,7 +60,8 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
 
     /// Whether the first attempt to read the file is over. Callers do not wait for another one.
     package var isLoaded: Bool { loaded.load(ordering: .acquiring) }
-    /// Whether the file's content is in memory; also true if there is no file, or it is not used any more.
+    /// Whether the file's content is in memory; also true if there is no file, or it is not this user's alone. False
+    /// for one that cannot be read.
     package var isKnown: Bool { known.load(ordering: .acquiring) }
 
     /// Loads the file's content into memory. Blocks.
@@ -77,10 +82,10 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
     /// file.
     package func refresh() {
         guard isLoaded else { return load() }
-        if claimsCheck() { readChanges() }
+        if claimsCheck() { check() }
     }
 
-    /// Returns true for one caller per interval: that caller checks the file (`look`).
+    /// Returns true for one caller per interval: that caller checks the file (`check`).
     package func claimsCheck() -> Bool {
         let now = clock.coarseNow()
         let due = nextCheck.load(ordering: .relaxed)
@@ -90,6 +95,18 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
 
     /// Reads changes that other processes wrote. Blocks.
     package func readChanges() { gate.withLock { read(&$0) } }
+
+    /// As ``readChanges()``, unless another check or a write is under way. Blocks.
+    package func check() { _ = alone { readChanges() } }
+
+    /// Does the work, unless other work of this kind is under way: that may wait for another process or a file server,
+    /// and checks and writes behind it would occupy all threads of file access. Returns whether it did.
+    private func alone(_ work: () -> Void) -> Bool {
+        guard !isAttended.exchange(true, ordering: .acquiringAndReleasing) else { return false }
+        defer { isAttended.store(false, ordering: .releasing) }
+        work()
+        return true
+    }
 
     private func read(_ file: inout File) {
         var isRead = false
@@ -102,7 +119,7 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
             }
             do throws(DatabaseFailure) {
                 try database.withoutWaitingForLock { () throws(DatabaseFailure) in
-                    try writePending(database, timeout: 0)
+                    _ = try writePending(database, timeout: 0)
                 }
             } catch {
                 // A caller is waiting: if another process is writing just now, the pending changes are laid over the
@@ -120,7 +137,7 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
             if memory.hasPending { schedule() }
         }
         // A damaged file was set aside by now.
-        if isRead || file.isAbandoned || !csys_file_exists(path) { known.store(true, ordering: .releasing) }
+        if isRead || file.isForeign || isMissing { known.store(true, ordering: .releasing) }
     }
 
     /// Returns a number that changes when another connection has written.
@@ -135,8 +152,17 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
         guard !isScheduled.exchange(true, ordering: .acquiringAndReleasing) else { return }
         StateExit.add(ObjectIdentifier(self)) { self.write() }
         clock.schedule(
-            WriteTimer { self.write() },
+            WriteTimer { self.writeAlone() },
             at: clock.now() + Self.writingDelay << min(failureCount.load(ordering: .relaxed), 6))
+    }
+
+    /// Writes for a timer; later, if a check or another write is under way.
+    private func writeAlone() {
+        // Without pending changes, which another write has taken then, `write` waits for nothing.
+        guard memory.hasPending else { return write() }
+        if alone({ write() }) { return }
+        isScheduled.store(false, ordering: .sequentiallyConsistent)
+        schedule()
     }
 
     /// Writes the pending changes. Blocks.
@@ -147,23 +173,26 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
         // alone.
         guard memory.hasPending else { return }
         // Callers do not wait for a writer that waits for another process: they check the file afterwards.
-        nextCheck.store(.max, ordering: .relaxed)
-        defer { nextCheck.store(clock.coarseNow(), ordering: .relaxed) }
-        gate.withLock { file in
+        let due = nextCheck.exchange(.max, ordering: .relaxed)
+        let hasWork = gate.withLock { file -> Bool in
             guard !file.isAbandoned else {
                 _ = memory.takePending()
-                return
+                return false
             }
             if file.database == nil, isMissing {
                 let pending = memory.takePending()
-                guard pending.storesRows else { return }
+                guard pending.storesRows else { return false }
                 memory.restore(pending)
             }
+            var isNeeded = true
             attempt(&file) { (file) throws(DatabaseFailure) in
                 guard let database = try open(&file, making: true) else { return }
-                try writePending(database, timeout: Self.lockTimeout)
+                isNeeded = try writePending(database, timeout: Self.lockTimeout)
             }
+            return isNeeded
         }
+        let now = clock.coarseNow()
+        nextCheck.store(hasWork ? now : min(due, now + Self.checkInterval), ordering: .relaxed)
     }
 
     private func removeExpired(_ database: Database) {
@@ -181,12 +210,13 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
         }
     }
 
-    private func writePending(_ database: Database, timeout: Int) throws(DatabaseFailure) {
-        guard memory.hasPending else { return }
+    /// Returns whether there was something to write.
+    private func writePending(_ database: Database, timeout: Int) throws(DatabaseFailure) -> Bool {
+        guard memory.hasPending, try !dropsIdleRemovals(database) else { return false }
         let lock = try lock(timeout: timeout)
         defer { withExtendedLifetime(lock) {} }
         let pending = memory.takePending()
-        guard !pending.isEmpty else { return }
+        guard !pending.isEmpty else { return false }
         defer { database.checkpointIfLong() }
         do throws(DatabaseFailure) {
             try database.transaction { () throws(DatabaseFailure) in
@@ -200,6 +230,21 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
             memory.restore(pending)
             throw error
         }
+        return true
+    }
+
+    /// Counts the pending changes as written if all of them remove rows that the file does not have: servers repeat
+    /// such removals in each response. Returns whether it did.
+    private func dropsIdleRemovals(_ database: Database) throws(DatabaseFailure) -> Bool {
+        let pending = memory.takePending()
+        var isIdle = false
+        defer { if !isIdle { memory.restore(pending) } }
+        guard pending.onlyRemovesRows else { return false }
+        for key in pending.rows.keys {
+            if try Schema.contains(key, database) { return false }
+        }
+        isIdle = true
+        return true
     }
 
     // MARK: The file
@@ -239,8 +284,8 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
             memory.rememberAll()
             schedule()
         }
-        guard csys_file_exists(path) || making else { return nil }
-        guard preparePrivateFile(&file) else { return nil }
+        guard making || !isMissing else { return nil }
+        try preparePrivateFile(&file)
         let opened = try Database(path: path)
         try Schema.prepare(opened)
         if !(try opened.missing(of: [Schema.table])).isEmpty {
@@ -253,21 +298,20 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
         return opened
     }
 
-    /// Returns whether folder and file exist, or could be created, and belong to this user alone: a user who could
-    /// replace or read the file would have its content. SQLite gives its auxiliary files the mode of the database.
-    private func preparePrivateFile(_ file: inout File) -> Bool {
+    /// Makes sure that folder and file exist and belong to this user alone: a user who could replace or read the file
+    /// would have its content. SQLite gives its auxiliary files the mode of the database.
+    private func preparePrivateFile(_ file: inout File) throws(DatabaseFailure) {
         do throws(IOFailure) {
             try PrivateFolder.make(folder)
             _ = try PrivateFolder.makeFile(path)
             PrivateFolder.hide(path)
-            return true
         } catch {
             report(
                 "\(path): cannot be created"
                     + (error.isForeign ? ", or is not private to this user" : ": \(error)")
             )
-            file.isAbandoned = !error.isFull && !error.isTemporary
-            return false
+            file.isForeign = error.isForeign || error.isDenied
+            throw DatabaseFailure(lock: error)
         }
     }
 
@@ -287,7 +331,7 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
             return
         }
         defer { withExtendedLifetime(lock) {} }
-        if csys_file_exists(path), !isReadable(&file) {
+        if !isMissing, isDamaged(&file) {
             file.database = nil
             for suffix in ["-wal", "-shm"] { _ = csys_file_remove(path + suffix) }
             guard csys_file_rename(path, path + ".damaged") >= 0 else {
@@ -299,11 +343,11 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
         schedule()
     }
 
-    private func isReadable(_ file: inout File) -> Bool {
+    private func isDamaged(_ file: inout File) -> Bool {
         do throws(DatabaseFailure) {
             if let database = try open(&file, making: false, isLocked: true) { _ = try Schema.rows(database) }
-            return true
-        } catch { return false }
+            return false
+        } catch { return error.kind == .damaged || error.kind == .other }
     }
 }
 

@@ -17,6 +17,7 @@ package protocol StateSchema: Sendable {
     /// Records a row's use if the row is still there unchanged; it does not restore a removed row.
     static func note(_ row: Row, _ database: Database) throws(DatabaseFailure)
     static func remove(_ key: Key, _ database: Database) throws(DatabaseFailure)
+    static func contains(_ key: Key, _ database: Database) throws(DatabaseFailure) -> Bool
     /// Removes the rows created at `moment` or later, in the rows' own time.
     static func clear(since moment: Double, _ database: Database) throws(DatabaseFailure)
 }

@@ -66,7 +66,9 @@ enum LoadCommand {
             jobs = try Job.all(options)
             heads = try options.output.headFile.map { (path) throws(OutputError) in try HeadFile(path) }
             memory = try Memory(options, jobs.map(\.url))
-            packetLog = try options.output.packetLogFile.map { (path) throws(OutputError) in try PacketLog(path) }
+            packetLog = try options.output.packetLogFile.map { (path) throws(OutputError) in
+                try PacketLog.shared(path)
+            }
         } catch {
             screen.error(error.words)
             return Ending(error.code)

@@ -19,8 +19,21 @@ final class PacketLog: Sendable {
         var problem: OutputError?
     }
 
+    /// The logs by the paths of their files. Groups of the command line that name the same file share its log.
+    private static let logs = Lock<[String: PacketLog]>([:])
+
+    /// Returns the log of a file, which the first call creates.
+    static func shared(_ path: String) throws(OutputError) -> PacketLog {
+        try logs.withLock { (logs) throws(OutputError) -> PacketLog in
+            if let log = logs[path] { return log }
+            let log = try PacketLog(path)
+            logs[path] = log
+            return log
+        }
+    }
+
     /// Creates FILE, so that one that cannot be written is found before the load.
-    init(_ path: String) throws(OutputError) {
+    private init(_ path: String) throws(OutputError) {
         self.path = path
         state = Lock(State(first: try Self.open(path)))
     }

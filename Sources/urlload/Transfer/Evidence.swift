@@ -40,12 +40,28 @@ struct Evidence: Sendable {
         }
     }
 
-    /// Returns the page of loads that have ended.
-    func page(_ reports: [Report]) -> String {
-        let measured = reports.filter { $0.metrics != nil }
-        return ReportPage.make(Waterfall(measured.compactMap(\.metrics))) { row in
-            details(row, measured[row.load])
+    /// The loads by the paths of their pages. Groups of the command line that name the same file share it.
+    private static let shown = Lock<[String: [Shown]]>([:])
+
+    private struct Shown: Sendable {
+        let report: Report
+        let evidence: Evidence
+    }
+
+    /// Writes the page of loads that have ended, behind those of earlier groups in the same file.
+    func write(_ reports: [Report], to path: String) throws(OutputError) {
+        let own = reports.filter { $0.metrics != nil }.map { Shown(report: $0, evidence: self) }
+        let all = Self.shown.withLock { shown -> [Shown] in
+            // What went to standard output is there already.
+            let isSeen = path == "-" || FileDescriptor.standard(path) != nil
+            let earlier = isSeen ? [] : shown[path] ?? []
+            shown[path] = earlier + own
+            return earlier + own
         }
+        let page = ReportPage.make(Waterfall(all.compactMap(\.report.metrics))) { row in
+            all[row.load].evidence.details(row, all[row.load].report)
+        }
+        try Drawing.write(page, to: path)
     }
 
     private func details(_ row: Waterfall.Row, _ report: Report) -> RequestDetails {

@@ -52,7 +52,7 @@ struct Queue: Sendable {
                 try Drawing.draw(Waterfall(reports.compactMap(\.metrics)), on: .standardError)
             }
             if let path = options.output.reportFile, let evidence {
-                try Drawing.write(evidence.page(reports), to: path)
+                try evidence.write(reports, to: path)
             }
             return .done
         } catch {

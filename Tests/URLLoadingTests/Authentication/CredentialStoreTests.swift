@@ -103,6 +103,58 @@ import URLLoadingTestSupport
         }
     }
 
+    @Test(arguments: [false, true]) func `what another process keeps from being removed is not used, and removed later`(
+        isAll: Bool
+    ) throws {
+        try withTemporaryURL("credentials") { folder in
+            let file = folder.appending(path: "credentials.json")
+            let store = CredentialStore(file: file)
+            let ada = Credential(user: "ada", password: "1", persistence: .permanent)
+            #expect(store.set(ada, for: space))
+            var lock: FileLock? = try FileLock(file.path(percentEncoded: false) + ".lock", timeout: 60_000)
+            if isAll { store.removeAll() } else { store.remove(ada, for: space) }
+            #expect(store.credential(for: space) == nil && store.problem != nil)
+            #expect(CredentialStore(file: file).credential(for: space) == ada && lock != nil)
+            lock = nil
+            // The next look at the file.
+            #expect(store.all.isEmpty && CredentialStore(file: file).all.isEmpty)
+            #expect(store.set(ada, for: space) && store.credential(for: space) == ada)
+        }
+    }
+
+    @Test func `what is removed while the file cannot be read is removed later`() throws {
+        try withTemporaryURL("credentials") { folder in
+            let file = folder.appending(path: "credentials.json")
+            let path = file.path(percentEncoded: false)
+            let store = CredentialStore(file: file)
+            #expect(store.set(Credential(user: "ada", password: "1", persistence: .permanent), for: space))
+            // A link to itself cannot be opened (ELOOP), as a file without a free descriptor.
+            #expect(rename(path, path + ".kept") == 0 && symlink("credentials.json", path) == 0)
+            store.removeAll()
+            #expect(rename(path + ".kept", path) == 0)
+            #expect(store.credential(for: space) == nil && CredentialStore(file: file).all.isEmpty)
+        }
+    }
+
+    @Test func `what could not be removed is removed when the process exits`() async throws {
+        let folder = try TemporaryFolder()
+        let path = "\(folder.path)/credentials.json"
+        defer { withExtendedLifetime(folder) {} }
+        await #expect(processExitsWith: .success) { [path = path as String] in
+            let store = CredentialStore(file: URL(filePath: path))
+            let space = ProtectionSpace(host: "a.test", port: 80, scheme: "http", realm: "r", method: .basic)
+            guard store.set(Credential(user: "ada", password: "1", persistence: .permanent), for: space) else {
+                exit(3)
+            }
+            var lock = try? FileLock(path + ".lock", timeout: 60_000)
+            store.removeAll()
+            guard lock != nil, CredentialStore(file: URL(filePath: path)).all.count == 1 else { exit(4) }
+            lock = nil
+            exit(0)
+        }
+        #expect(CredentialStore(file: URL(filePath: path)).all.isEmpty)
+    }
+
     /// A file that is too large, or that others may write to, is not overwritten: its content is not the store's.
     @Test func `an unreadable file is not lost`() throws {
         try withTemporaryURL("credentials") { folder in

@@ -94,6 +94,104 @@ struct StateFileTests {
         }
     }
 
+    /// A file of HSTS hosts that no connection has open; returns its path.
+    private func makeHosts(in folder: URL) throws -> String {
+        let path = folder.plainPath + "hsts.sqlite"
+        try Database(path: path).execute(HSTSSchema.table.text)
+        chmod(path, 0o600)
+        return path
+    }
+
+    @Test("a file of HSTS hosts that cannot be read is not taken for an empty one")
+    func unreadable() async throws {
+        try await withFolder { folder, _ in
+            let log = try makeHosts(in: folder) + "-wal"
+            // SQLite cannot open it.
+            try FileManager.default.createDirectory(atPath: log, withIntermediateDirectories: false)
+            for isReadable in [false, true] {
+                if isReadable { try FileManager.default.removeItem(atPath: log) }
+                let store = HSTSStore(directory: folder)
+                let rules = StrictTransportRules(store: store, isOwn: false, allowsUntrustedCertificates: false)
+                let isForbidden = await rules.forbidsTrust(in: "a.test", LoadHandle(idle: nil, resource: nil))
+                #expect(isForbidden == !isReadable && store.isKnown == isReadable)
+                #expect((store.problem == nil) == isReadable)
+            }
+        }
+    }
+
+    @Test("a disk or a file server that does not answer is no reason to give the file up", arguments: [EIO, ESTALE])
+    func unanswered(_ number: Int32) {
+        #expect(DatabaseFailure(lock: IOFailure(.system(number), .open)).kind == .busy)
+    }
+
+    /// Does not take the rows of its file before the test allows it, as a file server that does not answer.
+    private final class StuckMemory: StateMemory {
+        typealias Schema = HSTSSchema
+        let isInside = Flag()
+        let mayLeave = Flag()
+        let hasPending = true
+        func takePending() -> Pending { Pending() }
+        func restore(_ pending: Pending) {}
+        func rememberAll() {}
+        func replace(with rows: [HSTSHost]) {
+            isInside.raise()
+            mayLeave.waitBlocking()
+        }
+    }
+
+    @Test("while a check of the file hangs, no other check and no write occupies a thread")
+    func oneThread() async throws {
+        try await withFolder { folder, _ in
+            _ = try makeHosts(in: folder)
+            let (clock, memory) = (ManualClock(), StuckMemory())
+            let disk = StateDisk(folder: folder.plainPath, memory: memory, clock: LoopClock(clock.time))
+            let threads = BlockingThreads(limit: 2)
+            let (hasEnded, hasLeft) = (Flag(), Flag())
+            defer { memory.mayLeave.raise() }
+            threads.run {
+                disk.check()
+                hasEnded.raise()
+            }
+            try await memory.isInside.wait { $0 }
+            threads.run {
+                disk.check()
+                hasLeft.raise()
+            }
+            try await hasLeft.wait { $0 }
+            disk.schedule()
+            clock.advance(by: .seconds(1))
+            // The write is due, and put off.
+            try await clock.time.eventuallyTimers { $0 > 0 }
+            #expect(!hasEnded.value)
+            memory.mayLeave.raise()
+            try await hasEnded.wait { $0 }
+            disk.write()
+        }
+    }
+
+    @Test("a removal of what the file does not have is no write: it needs no lock, and no load checks the file for it")
+    func idleRemovals() async throws {
+        try await withFolder { folder, _ in
+            let path = try makeHosts(in: folder)
+            let (clock, memory) = (ManualClock(), TableMemory(HSTSTable(), hasFile: true) {})
+            let disk = StateDisk(folder: folder.plainPath, memory: memory, clock: LoopClock(clock.time))
+            disk.load()
+            // As another process that writes.
+            var lock: FileLock? = try FileLock(path + ".lock", timeout: 60_000)
+            _ = memory.change { $0.remove("a.test") }
+            disk.write()
+            #expect(disk.isFresh && !memory.hasPending && disk.problem == nil && lock != nil)
+            lock = nil
+            let host = try #require(HSTSHost("a.test", expires: .now + 1000))
+            _ = memory.change { $0.set(host, now: .now) }
+            disk.write()
+            #expect(!disk.isFresh && HSTSStore(directory: folder).all.map(\.name) == ["a.test"])
+            _ = memory.change { $0.remove("a.test") }
+            disk.write()
+            #expect(HSTSStore(directory: folder).all.isEmpty)
+        }
+    }
+
     @Test("a table that was read is used without its file while file access hangs")
     func hanging() async throws {
         try await withFolder { folder, _ in

@@ -96,6 +96,24 @@ struct AlternativeServiceStoreTests {
         #expect(target(store) == AlternativeServiceTable.Target(service: target(later)?.service, reason: .response))
     }
 
+    @Test("An offer leaves the failures alone that the file has and this process has not read; a new place is tried")
+    func offersUnread() async throws {
+        let folder = try TemporaryFolder()
+        defer { withExtendedLifetime(folder) {} }
+        func store() -> AlternativeServiceStore { AlternativeServiceStore(folder: folder.path) }
+        let first = store()
+        try learn(first, "h3=\":443\"; ma=1000")
+        first.failed(origin)
+        await first.flush()
+        for (field, isTried) in [("h3=\":443\"; ma=90000", false), ("h3=\":444\"; ma=1000", true)] {
+            let (writer, reader) = (store(), store())
+            try learn(writer, field)
+            await writer.flush()
+            await reader.reload()
+            #expect(reader.knows(origin) && (target(reader) != nil) == isTried, "\(field)")
+        }
+    }
+
     @Test("A store that learns nothing makes no file, and an offer that is repeated is not written again")
     func writes() async throws {
         let folder = try TemporaryFolder()

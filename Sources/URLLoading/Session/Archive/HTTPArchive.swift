@@ -58,6 +58,8 @@ public struct HTTPArchive: Sendable {
     }
 
     mutating func append(_ new: [HAR.Entry]) { entries += new }
+    /// Adds the entries of another archive.
+    package mutating func append(_ other: HTTPArchive) { entries += other.entries }
     mutating func removeOldest(beyond most: Int) {
         if entries.count > most { entries.removeFirst(entries.count - most) }
     }

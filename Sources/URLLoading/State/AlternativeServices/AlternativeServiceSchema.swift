@@ -63,15 +63,40 @@ enum AlternativeServiceSchema: StateSchema {
     }
 
     static func write(_ row: AlternativeServiceRecord, _ database: Database) throws(DatabaseFailure) {
-        try database.statement("INSERT OR REPLACE INTO origin VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)").run(
+        let (host, port) = (row.service?.host?.description ?? "", Int64(row.service?.port ?? 0))
+        // An offer alone leaves what the file has of attempts at its place, which may not have been read.
+        if row.saysAttempts {
+            try remove(row.origin, database)
+        } else {
+            try database.statement(
+                """
+                DELETE FROM origin WHERE scheme = ? AND host = ? AND port = ? \
+                AND service_port > 0 AND (service_host <> ? OR service_port <> ?)
+                """
+            ).run(
+                .text(row.origin.scheme), .text(row.origin.host.description), .integer(Int64(row.origin.port)),
+                .text(host), .integer(port))
+        }
+        try database.statement(
+            """
+            INSERT INTO origin VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (scheme, host, port) DO UPDATE SET
+            service_host = excluded.service_host, service_port = excluded.service_port, persists = excluded.persists,
+            end = excluded.end, creation = excluded.creation
+            """
+        ).run(
             .text(row.origin.scheme), .text(row.origin.host.description), .integer(Int64(row.origin.port)),
-            .text(row.service?.host?.description ?? ""), .integer(Int64(row.service?.port ?? 0)),
+            .text(host), .integer(port),
             .init(row.service?.persists ?? false), .date(row.end), .integer(Int64(row.failures)),
             .date(row.restsUntil), .init(row.isSlow), .date(row.creationDate))
     }
 
     static func remove(_ origin: Origin, _ database: Database) throws(DatabaseFailure) {
         try database.statement("DELETE FROM origin WHERE scheme = ? AND host = ? AND port = ?").run(
+            .text(origin.scheme), .text(origin.host.description), .integer(Int64(origin.port)))
+    }
+
+    static func contains(_ origin: Origin, _ database: Database) throws(DatabaseFailure) -> Bool {
+        try database.statement("SELECT 1 FROM origin WHERE scheme = ? AND host = ? AND port = ?").hasRow(
             .text(origin.scheme), .text(origin.host.description), .integer(Int64(origin.port)))
     }
 

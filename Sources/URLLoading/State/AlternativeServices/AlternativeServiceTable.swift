@@ -108,6 +108,8 @@ struct AlternativeServiceRecord: Sendable {
     var restsUntil = Date.distantPast
     /// An attempt took longer than loads wait.
     var isSlow = false
+    /// The attempts before are forgotten, also those that only the file has.
+    var hasSucceeded = false
     /// When it was last changed.
     var creationDate: Date
 
@@ -116,6 +118,9 @@ struct AlternativeServiceRecord: Sendable {
     /// The pause after a failed attempt, which doubles with each further one, up to a day; in seconds.
     static let shortestRest = 300.0
     static let longestRest = 86_400.0
+
+    /// Whether the record says how attempts went; false for an offer alone.
+    var saysAttempts: Bool { failures > 0 || isSlow || hasSucceeded }
 
     func offer(_ now: Date) -> AlternativeService? { end > now ? service : nil }
 
@@ -144,5 +149,5 @@ struct AlternativeServiceRecord: Sendable {
     }
 
     /// Notes a successful attempt, or that there is a new place to try.
-    mutating func succeeded() { (failures, restsUntil, isSlow) = (0, .distantPast, false) }
+    mutating func succeeded() { (failures, restsUntil, isSlow, hasSucceeded) = (0, .distantPast, false, true) }
 }

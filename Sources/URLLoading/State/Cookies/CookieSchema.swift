@@ -66,6 +66,11 @@ enum CookieSchema: StateSchema {
             .text(key.domain), .text(key.name), .text(key.path), .init(key.isHostOnly))
     }
 
+    static func contains(_ key: Cookie.Key, _ database: Database) throws(DatabaseFailure) -> Bool {
+        try database.statement("SELECT 1 FROM cookie WHERE domain = ? AND name = ? AND path = ? AND host_only = ?")
+            .hasRow(.text(key.domain), .text(key.name), .text(key.path), .init(key.isHostOnly))
+    }
+
     static func clear(since moment: Double, _ database: Database) throws(DatabaseFailure) {
         try database.statement("DELETE FROM cookie WHERE creation >= ?").run(.real(moment))
     }

@@ -12,6 +12,8 @@ final class CredentialFile: Sendable {
     private let path: String
     private var folder: String { path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "." }
     private let firstProblem = Lock<String?>(nil)
+    /// What the file must still lose: another process held its lock, or it could not be read.
+    private let removals = Lock<Set<CredentialRemoval>>([])
 
     init(_ path: String) { self.path = path }
 
@@ -37,7 +39,7 @@ final class CredentialFile: Sendable {
     /// The largest file that is read, far more than a user needs.
     private static let maximumBytes: Int64 = 4 << 20
     /// Milliseconds to wait for another process that changes the file.
-    private static let lockTimeout = 2_000
+    static let lockTimeout = 2_000
 
     private enum Content {
         case table(CredentialTable)
@@ -48,9 +50,32 @@ final class CredentialFile: Sendable {
         case foreign
     }
 
-    /// Reads the table. A file that is missing, untrusted or damaged counts as empty.
+    /// Reads the table, without what could not be removed yet. A file that is missing, untrusted or damaged counts as
+    /// empty.
     func read() -> CredentialTable {
-        if case .table(let table) = content() { table } else { CredentialTable() }
+        _ = finishRemovals(timeout: 0)
+        // Before the content, which another thread may free of them meanwhile.
+        let due = removals.withLock { $0 }
+        guard case .table(var table) = content() else { return CredentialTable() }
+        for removal in due { removal.apply(to: &table) }
+        return table
+    }
+
+    /// Removes from the file: now, or with the next access to it and at the latest when the process exits.
+    func remove(_ removal: CredentialRemoval) {
+        switch content() {
+        case .table(let table): guard removal.concerns(table) else { return }
+        case .damaged: return
+        case .foreign: break
+        }
+        removals.withLock { _ = $0.insert(removal) }
+        if finishRemovals(timeout: Self.lockTimeout) { return }
+        StateExit.add(ObjectIdentifier(self)) { _ = self.finishRemovals(timeout: Self.lockTimeout) }
+    }
+
+    /// Returns whether nothing is left to be removed.
+    private func finishRemovals(timeout: Int) -> Bool {
+        removals.withLock { $0.isEmpty } || change(timeout: timeout) { _ in }
     }
 
     private func content() -> Content {
@@ -90,14 +115,13 @@ final class CredentialFile: Sendable {
 
     /// Returns whether the file was written. A file that cannot be read is not overwritten, because it may belong to
     /// another user.
-    @discardableResult
-    func change(_ change: (inout CredentialTable) -> Void) -> Bool {
+    func change(timeout: Int = CredentialFile.lockTimeout, _ change: (inout CredentialTable) -> Void) -> Bool {
         do throws(IOFailure) { try PrivateFolder.make(folder) } catch {
             report(error.isForeign ? "its folder is not private to this user" : "its folder cannot be created")
             return false
         }
         let lock: FileLock
-        do throws(IOFailure) { lock = try FileLock(path + ".lock", timeout: Self.lockTimeout) } catch {
+        do throws(IOFailure) { lock = try FileLock(path + ".lock", timeout: timeout) } catch {
             report(error.isTemporary ? "another process holds the file's lock" : "the file cannot be locked")
             return false
         }
@@ -108,11 +132,18 @@ final class CredentialFile: Sendable {
             content = self.content()
         }
         guard case .table(var table) = content else { return false }
+        let due = removals.withLock { $0 }
+        for removal in due { removal.apply(to: &table) }
         change(&table)
         guard (try? write(table, in: folder)) != nil else {
             report("the file cannot be written")
             return false
         }
+        let isDone = removals.withLock { removals in
+            removals.subtract(due)
+            return removals.isEmpty
+        }
+        if isDone { StateExit.remove(ObjectIdentifier(self)) }
         return true
     }
 
@@ -135,5 +166,25 @@ final class CredentialFile: Sendable {
         try Array(data).withUnsafeBytes { bytes in try file.write(bytes, at: 0) }
         try file.synchronize()
         try file.move(from: file.path, to: path, replacing: true, synchronizes: true)
+    }
+}
+
+/// What is to be removed from a file of credentials.
+enum CredentialRemoval: Hashable, Sendable {
+    case one(Credential, ProtectionSpace)
+    case all
+
+    func concerns(_ table: CredentialTable) -> Bool {
+        switch self {
+        case .one(_, let space): table.credentials[space] != nil
+        case .all: !table.credentials.isEmpty
+        }
+    }
+
+    func apply(to table: inout CredentialTable) {
+        switch self {
+        case .one(let credential, let space): table.remove(credential, for: space)
+        case .all: table = CredentialTable()
+        }
     }
 }

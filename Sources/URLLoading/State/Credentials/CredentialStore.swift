@@ -20,7 +20,7 @@ import URLLoadingIO
 /// ``Challenge/Method/any``; then for one of the same server for any method and without a realm.
 ///
 /// All calls are synchronous and may be made from any task; those that read or write the file may block. Processes that
-/// share a file wait for each other, and each call sees the changes of the others.
+/// share a file wait for each other, for two seconds at most, and each call sees the changes of the others.
 ///
 /// The file is not encrypted: it is readable by its owner alone (0600), and replaced atomically. A file of more than 4
 /// MiB, or one that other users may write to, directly or through its folder, is neither read nor overwritten
@@ -69,18 +69,21 @@ public final class CredentialStore: Sendable, CustomStringConvertible {
         return credential.persistence == .session
     }
 
-    /// Removes the credential of the same user, from the file too. The sessions of this process stop sending it.
+    /// Removes the credential of the same user, from the file too. The sessions of this process stop sending it. If
+    /// the file cannot be changed for now (``problem``), this store leaves out what it still has, and removes it at the
+    /// next access, or when the process exits.
     public func remove(_ credential: Credential, for space: ProtectionSpace) {
         memory.withLock { $0.remove(credential, for: space) }
-        if let file, file.read().credentials[space] != nil { file.change { $0.remove(credential, for: space) } }
+        file?.remove(.one(credential, space))
         for user in live { user.forget(credential, for: space) }
     }
 
-    /// Removes all credentials, from the file too. Sessions of this process that use the store forget their logins, and
-    /// send no credential until a server challenges again. Loads that are running are not affected.
+    /// Removes all credentials, from the file too, as ``remove(_:for:)`` does. Sessions of this process that use the
+    /// store forget their logins, and send no credential until a server challenges again. Loads that are running are
+    /// not affected.
     public func removeAll() {
         memory.withLock { $0 = CredentialTable() }
-        if let file, !file.read().credentials.isEmpty { file.change { $0 = CredentialTable() } }
+        file?.remove(.all)
         for user in live { user.forgetAll() }
     }
 

@@ -77,7 +77,7 @@ final class PersistedStore<Table: PersistedTable>: Sendable {
             return
         }
         guard disk.claimsCheck() else { return }
-        _ = await threads.call(load, until: load.clock.now() &+ Self.checkTimeout) { disk.readChanges() }
+        _ = await threads.call(load, until: load.clock.now() &+ Self.checkTimeout) { disk.check() }
     }
 
     /// The maximum duration of a check, in nanoseconds.

@@ -41,6 +41,10 @@ enum HSTSSchema: StateSchema {
         try database.statement("DELETE FROM host WHERE name = ?").run(.text(name))
     }
 
+    static func contains(_ name: String, _ database: Database) throws(DatabaseFailure) -> Bool {
+        try database.statement("SELECT 1 FROM host WHERE name = ?").hasRow(.text(name))
+    }
+
     static func clear(since moment: Double, _ database: Database) throws(DatabaseFailure) {
         try database.statement("DELETE FROM host WHERE creation >= ?").run(.real(moment))
     }
