@@ -67,7 +67,7 @@ import URLLoadingWire
             try SQLiteJournal(folder: rig.state), folder: rig.state, patience: 1_000_000_000
         ) { _ in }
         // As many looks as there may be at once find a file system that is away.
-        for _ in 0..<64 { service.looks.run { isBack.waitBlocking() } }
+        for _ in 0..<64 { await service.looks.run { isBack.waitBlocking() } }
         let listener = try LocalListener(path: rig.socket)
         let server = AgentServer(service, survival: "untilReboot", manner: "test") { _ in }
         let serving = Task { await server.serve(listener, token) }
@@ -81,7 +81,7 @@ import URLLoadingWire
             await service.drain()
             let failure = await #expect(throws: AgentFailure.self) { try await refused.value }
             #expect(failure?.code == .refused && failure?.detail.contains("does not answer") == true)
-            try await eventuallyProcess { service.alarm.handsOver }
+            try await eventuallyProcess { await service.alarm.handsOver }
             program.close()
         }
         isBack.raise()

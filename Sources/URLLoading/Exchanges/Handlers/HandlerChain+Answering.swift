@@ -77,7 +77,7 @@ extension HandlerChain {
             () -> Result<ProtocolResponse, any Error> in
             let call = HandlerDepth.Call()
             defer { call.end() }
-            let calls = client.isOutermost ? HandlerDepth.calls(with: call) : HandlerDepth.calls
+            let calls = client.isOutermost ? HandlerDepth.adding(call) : HandlerDepth.calls
             guard calls.count <= HandlerDepth.maximum else { return .failure(HandlerDepth.exceeded) }
             return await HandlerDepth.$calls.withValue(calls) {
                 do { return .success(try await handler.load(request, client: client)) } catch { return .failure(error) }

@@ -19,7 +19,7 @@ enum HandlerDepth {
     static let maximum = 32
 
     /// Returns the calls that run, with one more.
-    static func calls(with call: Call) -> [Call] { calls.filter(\.isRunning) + [call] }
+    static func adding(_ call: Call) -> [Call] { calls.filter(\.isRunning) + [call] }
 
     static var exceeded: LoadError {
         LoadError(
