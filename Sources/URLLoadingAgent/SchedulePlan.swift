@@ -10,7 +10,8 @@ struct SchedulePlan: Sendable, Equatable {
         var identifier: String
         var host: String
         var priority: UInt8
-        /// The order of acceptance; older transfers have lower numbers.
+        /// The order of acceptance; older transfers have lower numbers. Those submitted at once are accepted in any
+        /// order: the files of each are looked at before, by the program and by the agent, and none waits for another.
         var number: Int64
         var isDiscretionary = false
         var isResumable = true

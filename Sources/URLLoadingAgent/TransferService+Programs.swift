@@ -270,8 +270,13 @@ extension TransferService {
         _ transfer: Transfer, _ files: [PassedFile], _ secrets: [UInt8], _ client: AgentClient, _ reply: @escaping Reply
     ) async {
         let order = transfer.order
-        let looked = await BlockingThreads.files.call(.never) { () -> String? in Self.problem(order, files) }
-        guard let problem = looked else { return refuse(transfer, .refused, "the agent is ending", reply) }
+        let looked = await looks.call(.never, until: Poller.now() + patience) { () -> String? in
+            Self.problem(order, files)
+        }
+        guard let problem = looked else {
+            let path = order.destination ?? order.source ?? ""
+            return refuse(transfer, .refused, "the file system of \(path) does not answer the agent", reply)
+        }
         if let problem { return refuse(transfer, .refused, problem, reply) }
         guard order.copiesSource == true else { return record(transfer, secrets, client, reply) }
         await copy(transfer, secrets, client, reply)

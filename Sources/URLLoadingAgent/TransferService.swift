@@ -91,6 +91,12 @@ actor TransferService {
     /// The moment of the poller's clock at which transfers of a shared journal may begin that wait until a time.
     var nextClaim: Int64?
     let renewalInterval: Int64
+    /// The nanoseconds for which the agent waits for what may never answer: a file system, or a journal that takes no
+    /// changes.
+    let patience: Int64
+    /// The threads that look at the files of orders. A file system that does not answer keeps them, and must not keep
+    /// those on which files are written.
+    let looks = BlockingThreads(limit: 64)
     enum Recording {
         case once
         /// The transfer has got further meanwhile.
@@ -111,15 +117,17 @@ actor TransferService {
     ///     agent's own.
     ///   - machine: returns what decides about discretionary transfers.
     ///   - renewalInterval: the nanoseconds between renewals of the claims of a shared journal.
+    ///   - patience: the nanoseconds for which it waits for what may never answer.
     ///   - log: receives one line for each notable event.
     /// - Throws: ``JournalFailure``; `failed` if the spool cannot be created.
     init(
         _ journal: any Journal, folder: String, files: String? = nil,
         machine: @escaping @Sendable () -> MachineState = { .read() },
-        renewingEvery renewalInterval: Int64 = 15_000_000_000, log: @escaping @Sendable (String) -> Void
+        renewingEvery renewalInterval: Int64 = 15_000_000_000, patience: Int64 = 20_000_000_000,
+        log: @escaping @Sendable (String) -> Void
     ) throws(JournalFailure) {
         (self.journal, self.machine, self.log) = (journal, machine, log)
-        self.renewalInterval = renewalInterval
+        (self.renewalInterval, self.patience) = (renewalInterval, patience)
         // Files of transfers that only the damaged journal knows are kept for people.
         if journal.problem != nil, let kept = Spool.moveAside(folder) {
             log("the files of its transfers are in \(kept)")
@@ -280,10 +288,14 @@ actor TransferService {
             var reached = Poller.now()
             // Later ones reach the next agent, if this one exits before it has answered.
             let begun = Set(submissions.keys)
-            while phase == .draining, !activities.isEmpty || !begun.isDisjoint(with: submissions.keys) {
+            // So do those whose file is still being copied then: its file system may not answer.
+            let end = Poller.now() + patience
+            while phase == .draining,
+                !activities.isEmpty || (Poller.now() < end && !begun.isDisjoint(with: submissions.keys))
+            {
                 // Nothing ends while the journal is away: the next agents find what this one has begun.
                 if journal.isReached { reached = Poller.now() }
-                guard Poller.now() - reached < Self.patience else { break }
+                guard Poller.now() - reached < patience else { break }
                 for (id, activity) in activities {
                     if case .loading(let task) = activity, transfers[id]?.isResumable == true { task.cancel() }
                 }
@@ -312,16 +324,13 @@ actor TransferService {
         _ = await BlockingThreads.files.call(.never) { journal.finish() }
     }
 
-    /// The nanoseconds for which an agent that stops waits for a journal that takes no changes.
-    private static let patience: Int64 = 20_000_000_000
-
     /// Waits until attempts have stopped. What one must record first may have no room on the journal's disk, or find
     /// no database.
     private func waitForActivities() async {
-        var (left, deadline) = (activities.count, Poller.now() + Self.patience)
+        var (left, deadline) = (activities.count, Poller.now() + patience)
         while left > 0, Poller.now() < deadline {
             try? await Poller.shared.sleep(until: Poller.now() + 5_000_000, .never)
-            if activities.count < left { (left, deadline) = (activities.count, Poller.now() + Self.patience) }
+            if activities.count < left { (left, deadline) = (activities.count, Poller.now() + patience) }
         }
         if left > 0 {
             log("the journal cannot be written: \(activities.count) transfers are left as they are")

@@ -106,6 +106,21 @@ import URLLoadingWire
         }
     }
 
+    @Test("A stop ends the look at the files of an order")
+    func stoppedLook() async throws {
+        let rig = AgentRig()
+        let request = Request(url: try #require(URL(string: "http://example.org/")))
+        var upload = TransferOrder(.upload, request, created: 0)
+        upload.source = rig.folder + "/source"
+        try Data("content".utf8).write(to: URL(filePath: rig.folder + "/source"))
+        let (order, session, handle) = (upload, Session(.ephemeral), LoadHandle(idle: nil, resource: nil))
+        handle.stop(.cancelled)
+        let error = await #expect(throws: LoadError.self) {
+            _ = try await order.prepared(request, session.core, handle)
+        }
+        #expect(error?.reason == .cancelled)
+    }
+
     @Test("A session that is invalidated while it connects to the agent keeps no connection")
     func invalidatedWhileConnecting() async throws {
         let rig = AgentRig()

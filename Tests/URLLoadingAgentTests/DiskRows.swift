@@ -60,6 +60,36 @@ import URLLoadingWire
         }
     }
 
+    @Test("An order whose file system does not answer is refused after a time; other files are written meanwhile")
+    func silentFileSystem() async throws {
+        let (rig, token, isBack) = (AgentRig(), StopToken(), Flag())
+        let service = try TransferService(
+            try SQLiteJournal(folder: rig.state), folder: rig.state, patience: 1_000_000_000
+        ) { _ in }
+        // As many looks as there may be at once find a file system that is away.
+        for _ in 0..<64 { await service.looks.run { isBack.waitBlocking() } }
+        let listener = try LocalListener(path: rig.socket)
+        let server = AgentServer(service, survival: "untilReboot", manner: "test") { _ in }
+        let serving = Task { await server.serve(listener, token) }
+        await service.start()
+        try await withHTTPTestServer { origin in
+            origin.route("/film") { Film.answer($0) }
+            let (program, url, place) = (try await rig.attach(), origin.url("/film"), rig.folder + "/film.bin")
+            let refused = Task { try await program.download(url, id: "t1", to: place) }
+            try await program.download(url, id: "t2")
+            _ = try await program.wait("t2") { $0.state == .finished }
+            await service.drain()
+            let failure = await #expect(throws: AgentFailure.self) { try await refused.value }
+            #expect(failure?.code == .refused && failure?.detail.contains("does not answer") == true)
+            try await eventuallyProcess { await service.alarm.handsOver }
+            program.close()
+        }
+        isBack.raise()
+        token.stop(.cancelled)
+        await serving.value
+        await service.stop()
+    }
+
     @Test(
         "A file that cannot be taken over for a passing reason stays with the agent, and its event comes again",
         .enabled(if: DiskRows.canMount))

@@ -37,6 +37,32 @@ import URLLoadingWire
         }
     }
 
+    @Test("A program waits longer for the exit of an older agent than for its first message")
+    func slowHandOver() async throws {
+        let (rig, token, left, patience) = (AgentRig(), StopToken(), Flag(), Duration.seconds(10))
+        let listener = try LocalListener(path: rig.socket)
+        let opening = Task { try await AgentLink.open(rig.socket, versions: 2...2, patience: patience) }
+        let channel = AgentChannel(try await listener.accept(token))
+        let hello = try await channel.receive()
+        var refusal = AgentFailure(.version, "an older agent").refusal
+        refusal.highest = 1
+        channel.send(.refused(refusal), id: hello?.id ?? 0)
+        let request = try await channel.receive()
+        #expect(request?.message == .handOver)
+        let listening = Task {
+            _ = try? await channel.receive()
+            left.raise()
+        }
+        // The agent stops its transfers.
+        try await Task.sleep(for: patience + .seconds(1))
+        #expect(!left.value)
+        channel.close()
+        await listening.value
+        let failure = await #expect(throws: AgentFailure.self) { try await opening.value }
+        #expect(failure?.code == .unreachable && failure?.detail.contains("newer url-loading-agent") == true)
+        listener.close()
+    }
+
     @Test("A newer program that speaks the agent's version too, and an older one, let the agent run on")
     func otherPrograms() async throws {
         try await SurvivalRows.with { rig, _ in

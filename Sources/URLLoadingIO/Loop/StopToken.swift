@@ -209,3 +209,18 @@ open class StopToken: @unchecked Sendable {
         idleDeadline.store(clock.coarseNow() &+ idleLimit, ordering: .sequentiallyConsistent)
     }
 }
+
+extension StopToken {
+    /// Returns a token that is stopped after some nanoseconds.
+    package static func ending(after nanoseconds: Int64) -> StopToken {
+        let token = StopToken()
+        Poller.shared.schedule(Limit(token), at: Poller.now() + nanoseconds)
+        return token
+    }
+
+    private final class Limit: TimerTarget {
+        private weak let token: StopToken?
+        init(_ token: StopToken) { self.token = token }
+        func timerFired(now: Int64) { token?.stop(.deadline) }
+    }
+}

@@ -53,8 +53,7 @@ package struct NameServers: Sendable {
     package func ask<Answer: Sendable>(
         _ question: [UInt8], _ read: @Sendable ([UInt8]) -> Reply<Answer>
     ) async -> Answer? {
-        let token = StopToken()
-        Poller.shared.schedule(Limit(token), at: Poller.now() + patience * Self.mostWaits)
+        let token = StopToken.ending(after: patience * Self.mostWaits)
         let servers = await addresses(token)
         for _ in 0..<Self.rounds {
             for server in servers where token.stopReason == nil {
@@ -62,13 +61,6 @@ package struct NameServers: Sendable {
             }
         }
         return nil
-    }
-
-    /// Ends all waits of a token.
-    private final class Limit: TimerTarget {
-        private weak let token: StopToken?
-        init(_ token: StopToken) { self.token = token }
-        func timerFired(now: Int64) { token?.stop(.deadline) }
     }
 
     private func ask<Answer: Sendable>(

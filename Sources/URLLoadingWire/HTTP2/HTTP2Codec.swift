@@ -147,7 +147,8 @@ package final class HTTP2Codec {
 
     /// Takes back what ``takeEvents()`` has returned, if it is not used any more: its memory serves the next events.
     package func giveBack(_ taken: consuming [HTTP2Event]) {
-        guard taken.capacity <= Self.mostSpareEvents else { return }
+        // A list without events has no memory.
+        guard taken.capacity > spareEvents.capacity, taken.capacity <= Self.mostSpareEvents else { return }
         taken.removeAll(keepingCapacity: true)
         spareEvents = taken
     }

@@ -158,6 +158,22 @@ struct ReuseRows {
         }
     }
 
+    @Test("a connection whose load sent nothing is replaced for the next load, as any other that turns out to be stale")
+    func staleWithoutUse() async throws {
+        try await withHTTPTestServer { origin in
+            origin.route("/") { $0.connection == 1 ? .raw([], then: .reset) : .ok("\($0.connection)") }
+            try await withSession(.ephemeral) { session in
+                var decisions = Decisions()
+                decisions.sign = Decision { _ in throw CancellationError() }
+                await expectFailure(.decisionFailed) {
+                    try await session.data(for: Request(url: origin.url()), decisions: decisions)
+                }
+                try await session.expect(origin.url(), "2")
+            }
+            #expect(origin.requests.map(\.connection) == [1, 2])
+        }
+    }
+
     @Test(
         "a request that is not idempotent is not retried on a stale connection",
         arguments: [Method.post, .patch, "LOCK"])

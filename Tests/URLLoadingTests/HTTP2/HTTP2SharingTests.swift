@@ -19,13 +19,31 @@ struct HTTP2SharingTests {
             $0.connections.http2PingInterval = .seconds(3_600)
             $0.connections.http2PingTimeout = .seconds(3_600)
         }
-        try await withHTTP2(.init(), change) { server, session in
+        // No timer fires while the clock stands still, also the one that reads a connection without loads.
+        try await withHTTP2(clock: ManualClock(), change) { server, session in
             server.route("/") { _ in .ok("two") }
             _ = try await session.data(from: server.url("/"))
             weak let connection = session.core.pool.withSharing { $0.connections.first }
             #expect(connection != nil)
             session.core.pool.closeIdle()
             try await eventually(connection == nil) { $0 }
+        }
+    }
+
+    @Test("a connection on which others were faster than the load that made it counts as used for that load")
+    func othersWereFaster() async throws {
+        try await withHTTP2 { server, session in
+            server.route("/") { _ in .ok("two") }
+            try await session.expect(server.url("/"), "two")
+            let connection = try #require(session.core.pool.withSharing { $0.connections.first })
+            let request = Request(url: server.url("/"))
+            let load = LoadContext(session.core, request, nil, consumer: .collector)
+            let prepared = try PreparedRequest.make(request, session.core.defaultFields, isForeign: false)
+            #expect(connection.places.take())
+            let exchange = HTTP2Exchange(connection, isReused: false, load, prepared, over: connection.route, nil)
+            #expect(exchange.isReused)
+            exchange.release()
+            try await session.expect(server.url("/"), "two")
         }
     }
 

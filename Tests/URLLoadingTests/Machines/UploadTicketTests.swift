@@ -2,6 +2,8 @@
 
 import FoundationEssentials
 import Testing
+import URLLoadingIO
+import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
 
@@ -69,6 +71,24 @@ import URLLoadingWire
         }
         #expect(unnoticed == 0)
         #expect((try? UploadTicket(good + Data("x".utf8))) == nil)
+    }
+
+    @Test("a stop ends the look at the file, without which there is no ticket")
+    func stoppedLook() async throws {
+        let folder = try TemporaryFolder()
+        let file = try folder.write("film", Data("content".utf8))
+        let request = Request(
+            url: try #require(URL(string: "http://example.org/files")), method: .post, body: .file(file))
+        let upload = try #require(UploadWork(request, .file(file)))
+        var prepared = try PreparedRequest.make(request, DefaultFields(Configuration.ephemeral), isForeign: false)
+        prepared.body = try await OutgoingBody.open(.file(file), .never)
+        try upload.complete(&prepared)
+        let status = try #require(Status(ResumableUploads.statusCode))
+        upload.note(HTTPHead(status: status, headers: [.uploadInteropVersion: "9", .location: "/uploads/1"]))
+        #expect(await upload.ticket(.never)?.identity?.length == 7)
+        let stopped = StopToken()
+        stopped.stop(.deadline)
+        #expect(await upload.ticket(stopped) == nil)
     }
 
     @Test("an upload URL at another server is refused")

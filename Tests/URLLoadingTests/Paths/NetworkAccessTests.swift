@@ -121,6 +121,23 @@ struct NetworkAccessTests {
         #expect(peer.connections == 1 && peer.failures.isEmpty)
     }
 
+    @Test("a connection whose load sent nothing is checked for the next load, as any idle connection")
+    func unusedConnection() async throws {
+        let peer = ScriptedPeer([.takeUntil("\r\n\r\n"), .give("HTTP/1.1 204 No Content\r\n\r\n")])
+        var configuration = configuration(ScriptedPaths(Self.modem))
+        configuration.connect(to: peer)
+        let session = Session(configuration)
+        var request = Request(url: try url("http://name.example/"))
+        var decisions = Decisions()
+        decisions.sign = Decision { _ in throw CancellationError() }
+        await expectFailure(.decisionFailed) { try await session.data(for: request, decisions: decisions) }
+        request.allowsCellularAccess = false
+        await expectFailure(.notAllowedOnCellularNetwork, .local) { try await session.data(for: request) }
+        request.allowsCellularAccess = nil
+        try await session.expect(request, "")
+        #expect(peer.connections == 1 && peer.failures.isEmpty)
+    }
+
     @Test("with an unknown path no request is refused")
     func unknown() async throws {
         let kernel = ScriptedPaths(Self.modem)

@@ -100,6 +100,38 @@ struct HandlerTests {
         }
     }
 
+    @Test("a handler that loads its own request with the session is stopped; one whose tasks do so later is not")
+    func depth() async throws {
+        let place = Watched<Session?>(nil)
+        let calling = session(
+            Stub { request, _ in
+                guard let session = place.value else { throw CancellationError() }
+                return .response(Response(url: request.url), data: try await session.data(for: request).0)
+            })
+        place.change { $0 = calling }
+        let error = await failure(.handlerFailed, .local) { try await calling.data(from: Self.url) }
+        #expect(error?.detail?.contains("32 deep") == true, "\(error as Any)")
+
+        let (begun, ended) = (Watched(0), Watched(0))
+        let following = session(
+            Stub { request, _ in
+                let number = begun.add()
+                _ = Task {
+                    // The call has returned when its load has ended.
+                    try await ended.wait { $0 >= number }
+                    guard number < 40, let session = place.value else { return }
+                    _ = try await session.data(for: request)
+                    ended.add()
+                }
+                return .response(Response(url: request.url))
+            })
+        place.change { $0 = following }
+        _ = try await following.data(from: Self.url)
+        ended.add()
+        try await ended.wait { $0 == 40 }
+        place.change { $0 = nil }
+    }
+
     @Test("a handler that throws, never returns or never ends its body (checklist 113)")
     func failures() async throws {
         struct Oops: Error {}

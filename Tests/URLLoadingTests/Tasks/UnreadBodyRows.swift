@@ -2,12 +2,13 @@
 
 // Callers that wait for the end of a load whose body has no reader: each wait ends.
 
-import Foundation
+import FoundationEssentials
 import Testing
-import URLLoading
 import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
+
+@testable import URLLoading
 
 @Suite(.timeLimit(.minutes(2)))
 struct UnreadBodyRows {
@@ -133,6 +134,34 @@ struct UnreadBodyRows {
                 if case .completed(let error) = event { #expect(error == nil) }
             }
             #expect(received == Int64(Self.size))
+            withExtendedLifetime(task) {}
+        }
+    }
+
+    enum Listening: CaseIterable { case afterReadingAhead, afterReader, fromTheBeginning }
+
+    @Test(
+        "events end after the idle timeout also if they are asked for while the load waits, or if its reader has left",
+        arguments: Listening.allCases)
+    func eventsOfWaitingLoad(_ listening: Listening) async throws {
+        let clock = ManualClock()
+        var configuration = Configuration.ephemeral.with { $0.timeouts.idle = .seconds(10) }
+        configuration.use(clock)
+        try await withHTTPTestServer(serving: Self.routes) { origin in
+            let session = Session(configuration)
+            let task = session.dataTask(from: origin.url("/large"))
+            let early = listening == .fromTheBeginning ? task.events : nil
+            task.resume()
+            func readOne() async throws {
+                for try await _ in try await task.body { break }
+            }
+            if listening != .afterReadingAhead { try await readOne() }
+            try await eventually(task.load.state.withLock { $0.waitsForReader }) { $0 }
+            let events = early ?? task.events
+            clock.advance(by: .seconds(10))
+            var last: LoadEvent?
+            for await event in events { last = event }
+            guard case .completed(nil)? = last else { return _ = Issue.record("\(last as Any)") }
             withExtendedLifetime(task) {}
         }
     }

@@ -128,6 +128,27 @@ import Testing
         (settings + headers(ok) + frame(0, 9, 1, [2, 0x61, 0, 0]), ["1 HTTP/2 200 []", "1 end []", "body a"]),
     ]
 
+    @Test("The memory of a list of events serves a later one, whatever brings no event meanwhile")
+    func eventMemory() throws {
+        let codec = try HTTP2Codec()
+        var output: [UInt8] = []
+        codec.takeOutput(into: &output, upTo: .max)
+        /// Returns how many events the list of a read has room for.
+        func read(_ wire: [UInt8]) -> Int {
+            _ = wire.withUnsafeBytes { codec.receive($0) }
+            let events = codec.takeEvents()
+            let capacity = events.capacity
+            codec.giveBack(consume events)
+            return capacity
+        }
+        let pong = Self.frame(6, 1, 0, [UInt8](repeating: 0, count: 8))
+        _ = read(Self.settings)
+        #expect(read(Array(repeatElement(pong, count: 20).joined())) >= 20)
+        #expect(read([]) == 0)
+        // Two lists take turns.
+        #expect([read(pong), read(pong)].contains { $0 >= 20 })
+    }
+
     @Test("What was tolerated of an interim response counts for the final one, once")
     func interimViolations() throws {
         let blank = Self.field("link", " </a>")

@@ -140,9 +140,7 @@ extension HTTP2Connection {
         let slots = state.withLock { state in
             state.probing.lastReceived = now
             let consumed = state.codec.receive(incoming.input.bytes, second: now / 1_000_000_000)
-            let events = state.codec.takeEvents()
-            let slots = state.deliver(events, from: incoming.input)
-            state.codec.giveBack(consume events)
+            let slots = state.deliver(from: incoming.input)
             incoming.input.consume(consumed)
             return slots
         }

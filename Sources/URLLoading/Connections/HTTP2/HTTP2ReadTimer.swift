@@ -7,12 +7,13 @@ import Synchronization
 import URLLoadingIO
 
 final class HTTP2ReadTimer: TimerTarget {
-    private let connection: HTTP2Connection
+    /// Weak, as in `HTTP2SilenceTimer`.
+    private weak let connection: HTTP2Connection?
     static let interval: Int64 = 1_000_000_000
 
     init(_ connection: HTTP2Connection) { self.connection = connection }
 
-    func timerFired(now: Int64) { connection.readTimerFired() }
+    func timerFired(now: Int64) { connection?.readTimerFired() }
 }
 
 extension HTTP2Connection {

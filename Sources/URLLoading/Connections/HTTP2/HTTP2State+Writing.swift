@@ -42,7 +42,7 @@ extension HTTP2State {
         writing.hasUnwritten = false
         windows.sendsSettings(now: now())
         codec.takeOutput(into: &output, upTo: size)
-        return deliver(codec.takeEvents(), from: nil)
+        return deliver(from: nil)
     }
 
     mutating func endWriting() { writing.phase = .idle }

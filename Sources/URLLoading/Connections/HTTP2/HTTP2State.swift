@@ -179,9 +179,10 @@ struct HTTP2State: Sendable {
 
     // MARK: Events of the codec
 
-    /// Delivers events to their streams. Returns the slots to wake.
+    /// Delivers the events since the last call to their streams. Returns the slots to wake.
     /// - Parameter input: the buffer that the body ranges of the events refer to.
-    mutating func deliver(_ events: [HTTP2Event], from input: HTTP2Input?) -> [PollSlot] {
+    mutating func deliver(from input: HTTP2Input?) -> [PollSlot] {
+        let events = codec.takeEvents()
         var slots: [PollSlot] = []
         for event in events {
             switch event {
@@ -227,6 +228,7 @@ struct HTTP2State: Sendable {
                 if let sent = probing.pinged { windows.answered(after: probing.lastReceived - sent) }
             }
         }
+        codec.giveBack(consume events)
         return slots
     }
 

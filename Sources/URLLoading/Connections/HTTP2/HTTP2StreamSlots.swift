@@ -102,6 +102,9 @@ final class HTTP2StreamSlots: Sendable {
     var takesTunnels: Bool { opensTunnels.load(ordering: .acquiring) }
     func setTakesTunnels(_ takes: Bool) { opensTunnels.store(takes, ordering: .releasing) }
 
+    /// The number of streams begun so far.
+    var streamsBegun: Int { begun.load(ordering: .relaxed) }
+
     /// Returns the number of slots added since the last report; nil if there is nothing to report.
     func takeReport() -> Int? {
         guard hasReport.load(ordering: .relaxed), hasReport.exchange(false, ordering: .acquiringAndReleasing)

@@ -46,7 +46,7 @@ extension LoadMetrics {
         var sentVersion: HTTPVersion? { record.sentVersion }
         /// A number for the connection, unique in this process; `nil` if there was none.
         public var connectionID: Int? { record.facts?.identifier }
-        /// True if the connection had carried another request before.
+        /// True if the connection was made before this transaction: it has carried another request, or waited for one.
         public var isReusedConnection: Bool { record.isReused }
         /// True if the connection leads to a proxy, even as a tunnel to the origin: the addresses below, and the time
         /// of the look-up, are then the proxy's.

@@ -95,7 +95,8 @@ final class Connector: Sendable {
             .connected(transport.description + (chosen == "h2" ? ", h2" : ""), connection: identifier))
         switch configuration.connections.httpVersions {
         // A forwarding proxy is sent HTTP/1.1.
-        case _ where route.forwarder != nil: return .own(HTTP1Connection(transport, route, identifier, configuration))
+        case _ where route.forwarder != nil:
+            return .own(HTTP1Connection(transport, route, identifier, configuration), isNew: true)
         // The connection speaks the negotiated protocol only (RFC 7301 §3.2).
         case .automatic where chosen == "h2", .http3Preferred where chosen == "h2": break
         case .http2PriorKnowledge where chosen == nil || chosen == "h2": break
@@ -104,7 +105,7 @@ final class Connector: Sendable {
             throw LoadError(
                 .notHTTP2, phase: .securing, party: .remote, detail: "the server chose \(chosen ?? "no protocol")")
         case .automatic, .http1Only, .http3Preferred, .http3PriorKnowledge:
-            return .own(HTTP1Connection(transport, route, identifier, configuration))
+            return .own(HTTP1Connection(transport, route, identifier, configuration), isNew: true)
         }
         do throws(WireViolation) {
             return .shared(try HTTP2Connection(transport, route, identifier, configuration), isNew: true)

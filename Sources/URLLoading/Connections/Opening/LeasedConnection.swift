@@ -2,8 +2,9 @@
 
 /// The result of a lease: an exclusive connection, or a stream slot on a shared one.
 enum LeasedConnection: Sendable {
-    case own(HTTP1Connection)
-    /// A place on a connection. `isNew` if it was made for this load; otherwise its peer may be about to close it.
+    /// `isNew` if the connection was made for this load; otherwise its peer may be about to close it.
+    case own(HTTP1Connection, isNew: Bool)
+    /// A place on a connection.
     case shared(HTTP2Connection, isNew: Bool)
     #if HTTP3
     case http3(HTTP3Connection, isNew: Bool)
@@ -11,7 +12,7 @@ enum LeasedConnection: Sendable {
 
     func close() {
         switch self {
-        case .own(let connection): connection.close()
+        case .own(let connection, _): connection.close()
         case .shared(let connection, _): connection.close()
         #if HTTP3
         case .http3(let connection, _): connection.close()

@@ -117,7 +117,7 @@ extension ConnectionPool {
                 route, for: request, since: request.since, isFirst: true, at: addresses)
             switch leased {
             // An idle connection says nothing of the server: HTTP/2 may not have been offered to it.
-            case .own(let connection) where connection.state.exchanges > 0:
+            case .own(_, isNew: false):
                 wake(withSharing { $0.failedToConnect(route, isOwnFault: false) })
             case .own: wake(withSharing { $0.connectedWithHTTP1(route) })
             case .shared: break

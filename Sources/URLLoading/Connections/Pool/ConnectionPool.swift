@@ -36,9 +36,11 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
         mutating func takeOldestIdle() -> LeasedConnection? {
             let idle = shared.connections.filter { $0.streamCount == 0 }
             guard let oldest = idle.min(by: { $0.idleOrder < $1.idleOrder }) else {
-                return pool.evictOldest().map { .own($0) }
+                return pool.evictOldest().map { .own($0, isNew: false) }
             }
-            if let order = pool.oldestIdleOrder, order < oldest.idleOrder { return pool.evictOldest().map { .own($0) } }
+            if let order = pool.oldestIdleOrder, order < oldest.idleOrder {
+                return pool.evictOldest().map { .own($0, isNew: false) }
+            }
             // A connection without streams has no waiters.
             _ = shared.remove(oldest, oldest.route)
             return .shared(oldest, isNew: false)
@@ -96,7 +98,9 @@ final class ConnectionPool: Sendable, CustomStringConvertible {
                         route, for: request, isFirst: isFirst, at: addresses, offersHTTP2: offersHTTP2)
                 }
             }
-            if least.map({ connection.identifier >= $0 }) ?? true, connection.isClean { return .own(connection) }
+            if least.map({ connection.identifier >= $0 }) ?? true, connection.isClean {
+                return .own(connection, isNew: false)
+            }
             // A new connection takes the slot of the closed one, so that this load does not queue again.
             connection.close()
             state.withLock { $0.pool.replace(route) }

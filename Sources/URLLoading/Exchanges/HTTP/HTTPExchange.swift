@@ -27,27 +27,31 @@ final class HTTPExchange: NetworkExchange, @unchecked Sendable {
     var isDecoding: Bool { body.isDecoding }
     private var isReleased = false
     let requestTime: Double
+    /// Whether the connection was made for another load, be it that it has carried a request or not.
+    private let isReused: Bool
 
-    init(_ connection: HTTP1Connection, _ load: LoadContext, _ url: URL, _ record: TransactionRecord?) {
+    init(
+        _ connection: HTTP1Connection, isReused: Bool, _ load: LoadContext, _ url: URL, _ record: TransactionRecord?
+    ) {
         self.connection = connection
+        self.isReused = isReused
         owner = load
         requestTime = load.core.cache?.now() ?? 0
         self.url = url
         load.attach(connection.slot)
         self.record = record
         guard let record else { return }
-        record.lease(
-            connection.facts, connection.route, isReused: connection.state.exchanges > 0,
-            connection.state.codec.sentVersion)
+        record.lease(connection.facts, connection.route, isReused: isReused, connection.state.codec.sentVersion)
         connection.record = record
     }
 
     deinit { release() }
 
     /// True if the request failed because the peer had closed an idle connection before it was used (a stale
-    /// connection). A new connection is idle while a signer works.
+    /// connection). A new connection is idle while a signer works, and after a message of authentication.
     var failedStale: Bool {
-        (connection.state.exchanges > 1 || owner.signs) && !connection.state.hasReceived && owner.stopReason == nil
+        (isReused || connection.state.exchanges > 1 || owner.signs) && !connection.state.hasReceived
+            && owner.stopReason == nil
     }
 
     var forwarder: Proxy? { connection.forwarder }

@@ -231,7 +231,7 @@ struct HTTPHandler: Sendable {
         let wanted = wanted(request, load, since: nil, record)
         let route = complete(request.destination.route, for: request, load, wanted.access)
         guard let connection = load.core.pool.leaseIdle(route, inHTTP1: request.asksUpgrade) else { return nil }
-        return try exchange(on: .own(connection), request, over: route, wanted, load)
+        return try exchange(on: .own(connection, isNew: false), request, over: route, wanted, load)
     }
 
     /// Leases a connection over the first usable proxy or directly. A load that connects directly does not hold the
@@ -282,12 +282,12 @@ struct HTTPHandler: Sendable {
         _ load: LoadContext
     ) throws(LoadError) -> any NetworkExchange {
         switch leased {
-        case .own(let connection):
-            if connection.state.exchanges > 0, let refusal = refusal(of: connection.transport, wanted, load) {
+        case .own(let connection, let isNew):
+            if !isNew, let refusal = refusal(of: connection.transport, wanted, load) {
                 load.core.pool.giveBack(connection, reusable: connection.isReusable)
                 throw refusal
             }
-            return HTTPExchange(connection, load, request.request.url, wanted.record)
+            return HTTPExchange(connection, isReused: !isNew, load, request.request.url, wanted.record)
         case .shared(let connection, let isNew):
             if !isNew, let refusal = refusal(of: connection.transport, wanted, load) {
                 load.core.pool.leave(connection)

@@ -53,7 +53,7 @@ class StreamExchange<Connection: StreamConnection>: @unchecked Sendable {
         _ record: TransactionRecord?
     ) {
         self.connection = connection
-        self.isReused = isReused
+        self.isReused = isReused || connection.places.streamsBegun > 0
         owner = load
         requestTime = load.core.cache?.now() ?? 0
         url = request.request.url

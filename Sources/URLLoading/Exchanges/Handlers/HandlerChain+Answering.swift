@@ -75,9 +75,11 @@ extension HandlerChain {
         let onLoop = handler is any ProgramHandler
         let ending = await CallbackOutcome.run(load.handle, onLoop: onLoop) {
             () -> Result<ProtocolResponse, any Error> in
-            let depth = client.isOutermost ? HandlerDepth.current + 1 : HandlerDepth.current
-            guard depth <= HandlerDepth.maximum else { return .failure(HandlerDepth.exceeded) }
-            return await HandlerDepth.$current.withValue(depth) {
+            let call = HandlerDepth.Call()
+            defer { call.end() }
+            let calls = client.isOutermost ? HandlerDepth.adding(call) : HandlerDepth.calls
+            guard calls.count <= HandlerDepth.maximum else { return .failure(HandlerDepth.exceeded) }
+            return await HandlerDepth.$calls.withValue(calls) {
                 do { return .success(try await handler.load(request, client: client)) } catch { return .failure(error) }
             }
         }

@@ -37,7 +37,8 @@ public struct BackgroundTransfers: Sendable {
         return connection
     }
 
-    /// The transfers of the identifier whose events have not been acknowledged, in the order of their creation.
+    /// The transfers of the identifier whose events have not been acknowledged, in the order in which the agent has
+    /// accepted them.
     public var transfers: [BackgroundTransfer] {
         get async throws(LoadError) {
             let connection = try checked()

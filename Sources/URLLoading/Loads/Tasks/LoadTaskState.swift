@@ -69,17 +69,19 @@ struct LoadTaskState: Sendable {
     var outcome: Outcome? { if case .ended(let outcome) = phase { outcome } else { nil } }
     var hasBecomeDownload: Bool { if case .download = use { true } else { false } }
     private var isUnclaimed: Bool { if case .none = use { true } else { false } }
-    /// Whether the driver reads to the end of the body although no consumer has asked for it.
-    private var isReadToEnd: Bool {
+    /// Whether the body has no consumer: none has come yet, or it has left.
+    private var lacksConsumer: Bool {
         switch use {
-        case .none, .dropped: mustEnd
+        case .none, .dropped: true
         case .sequence, .whole, .download: false
         }
     }
+    /// Whether the driver reads to the end of the body although no consumer asks for it.
+    private var isReadToEnd: Bool { mustEnd && lacksConsumer }
     /// True while the load waits for the consumer of its body.
     var waitsForReader: Bool { if case .idle = phase { true } else { false } }
-    /// True while the load waits for a consumer that no caller has announced, and a caller waits for its events.
-    var waitsForReaderWithListeners: Bool { waitsForReader && isUnclaimed && !listeners.isEmpty }
+    /// True while the load waits for a consumer, without one in sight, and a caller waits for its events.
+    var waitsForReaderWithListeners: Bool { waitsForReader && lacksConsumer && !listeners.isEmpty }
 
     enum Outcome: Sendable {
         case finished

@@ -14,6 +14,11 @@ extension TaskDriver {
         #if DEBUG
         UnreadNote.schedule(self)
         #endif
+        watchForForgottenBody()
+    }
+
+    /// Called when the load may have begun to wait for a consumer, or when the first caller may wait for its events.
+    func watchForForgottenBody() {
         guard let limit = core.configuration.timeouts.idle, state.withLock({ $0.waitsForReaderWithListeners }) else {
             return
         }

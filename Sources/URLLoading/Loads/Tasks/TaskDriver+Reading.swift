@@ -182,7 +182,10 @@ extension TaskDriver {
     func requireEnd() { act(on: state.withLock { $0.requireEnd() }) }
 
     /// Called when the last reference to the sequence of the body is gone.
-    func readerLeft() { act(on: state.withLock { $0.leaveSequence() }) }
+    func readerLeft() {
+        act(on: state.withLock { $0.leaveSequence() })
+        watchForForgottenBody()
+    }
 
     private func act(on ending: LoadTaskState.Ending) {
         switch ending {

@@ -328,7 +328,10 @@ final class TaskDriver: LoadListener, StopListener {
             if state.outcome == nil { state.listeners.append(queue) }
             return (state.outcome, state.metrics)
         }
-        guard let outcome else { return queue }
+        guard let outcome else {
+            watchForForgottenBody()
+            return queue
+        }
         if let metrics { queue.append(.metrics(metrics)) }
         queue.append(.completed(outcome.error))
         return queue

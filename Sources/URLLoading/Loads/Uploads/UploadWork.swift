@@ -6,7 +6,7 @@
 
 import FoundationEssentials
 import Synchronization
-import URLLoadingIO
+package import URLLoadingIO
 import URLLoadingWire
 
 package final class UploadWork: UploadSteps, Sendable {
@@ -288,7 +288,8 @@ package final class UploadWork: UploadSteps, Sendable {
     // MARK: The ticket
 
     /// Returns the resume data; `nil` if the upload would have to start anew, or has ended.
-    package func ticket() async -> UploadTicket? {
+    /// - Parameter control: ends the look at the file, whose server may be away.
+    package func ticket(_ control: StopToken = .ending(after: 10_000_000_000)) async -> UploadTicket? {
         let (place, length, modified, known) = state.withLock { state in
             (state.isOver ? nil : state.place, state.length, state.modified, state.identity)
         }
@@ -296,7 +297,7 @@ package final class UploadWork: UploadSteps, Sendable {
         var identity = known
         if identity == nil, case .file(let url) = source {
             // The identity must be that of the content sent, so the file must not have changed since.
-            guard let now = try? await UploadSource.file(url).identity(.never), now.modified == modified,
+            guard let now = try? await UploadSource.file(url).identity(control), now.modified == modified,
                 now.length == length
             else { return nil }
             identity = now

@@ -50,13 +50,15 @@ package final class AgentLink: Sendable {
     /// - Parameters:
     ///   - path: the path of the agent's socket.
     ///   - versions: the versions of the protocol that this program speaks.
+    ///   - patience: how long to wait for the agent's first message.
     /// - Throws: ``AgentFailure``.
     package static func open(
-        _ path: String, program: String = StorageFolders.program, versions: ClosedRange<Int64> = AgentVersions.own
+        _ path: String, program: String = StorageFolders.program, versions: ClosedRange<Int64> = AgentVersions.own,
+        patience: Duration = .seconds(30)
     ) async throws(AgentFailure) -> AgentLink {
         let channel: AgentChannel
         do throws(IOFailure) {
-            channel = AgentChannel(try await LocalSocket.connect(to: path, timeout: .seconds(30)))
+            channel = AgentChannel(try await LocalSocket.connect(to: path, timeout: patience))
         } catch {
             throw AgentFailure(.unreachable, "\(path): \(error.words)")
         }
@@ -67,7 +69,7 @@ package final class AgentLink: Sendable {
         // The socket of an agent that is stopped accepts connections, and nothing is answered.
         let isLate = Lock(false)
         let limit = Task {
-            try await Task.sleep(for: .seconds(30))
+            try await Task.sleep(for: patience)
             isLate.withLock { $0 = true }
             channel.close()
         }
@@ -81,19 +83,25 @@ package final class AgentLink: Sendable {
         switch answer?.message {
         case .welcome(let welcome): return AgentLink(channel, welcome, AsyncStream.makeStream(of: AgentMessage.self))
         case .refused(let refusal) where refusal.highest > 0 && refusal.highest < versions.lowerBound:
+            limit.cancel()
             await handOver(channel)
             throw AgentFailure(
                 .unreachable, "\(path): \(refusal.detail); it was asked to make room for a newer url-loading-agent")
         case .refused(let refusal): throw AgentFailure(refusal)
         case nil where isLate.withLock(\.self):
-            throw AgentFailure(.refused, "\(path): the agent has not answered for 30 s")
+            throw AgentFailure(.refused, "\(path): the agent has not answered for \(patience)")
         case nil: throw AgentFailure(.unreachable, "\(path): the agent ended the connection")
         default: throw AgentFailure(.refused, "\(path): the agent sent an unexpected message")
         }
     }
 
-    /// Asks an older agent to exit, and waits for that.
+    /// Asks an older agent to exit, and waits for that. It stops its transfers first, and has time for each of them.
     private static func handOver(_ channel: AgentChannel) async {
+        let limit = Task {
+            try await Task.sleep(for: .seconds(600))
+            channel.close()
+        }
+        defer { limit.cancel() }
         channel.send(.handOver, id: 1)
         // The end of the connection is the end of the agent.
         while let incoming = try? await channel.receive() {

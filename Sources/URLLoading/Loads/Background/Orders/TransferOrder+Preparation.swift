@@ -30,7 +30,9 @@ extension TransferOrder {
                 request.headers[.cookie] = field
             }
         }
-        let order = await BlockingThreads.files.call(.never) { identifyingFiles() } ?? self
+        guard let order = await BlockingThreads.files.call(handle, { identifyingFiles() }) else {
+            throw LoadError(handle.stopReason ?? .cancelled, phase: .preparing)
+        }
         if kind == .upload, order.sourceStamp == nil {
             throw LoadError(.fileNotFound, phase: .preparing, party: .local, url: request.url, detail: source)
         }
