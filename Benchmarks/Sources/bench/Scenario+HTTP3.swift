@@ -6,6 +6,8 @@ extension Scenario {
     static let http3: [Scenario] = [
         quic("h3-get-1", "GET 1 KB, one at a time, client and server on one core", 1, 20_000) { $0.sharesCore = true },
         quic("h3-get-64", "GET 1 KB, 64 at a time, one connection", 64, 40_000),
+        // The server permits 1,024 requests at a time on a connection.
+        quic("h3-get-2000", "GET 1 KB, 2,000 at a time", 2_000, 40_000),
         // Loads that run at once would share a connection.
         quic("h3-new", "GET 1 KB on a new connection each, full handshakes, client and server on one core", 1, 800) {
             ($0.kind, $0.server, $0.usesNewConnections, $0.sharesCore) = (.handshake, .http3Full, true, true)

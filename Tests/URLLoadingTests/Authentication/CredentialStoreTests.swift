@@ -122,8 +122,8 @@ import URLLoadingTestSupport
         }
     }
 
-    @Test func `what is removed while the file cannot be read is removed later`() throws {
-        try withTemporaryURL("credentials") { folder in
+    @Test func `what is removed while the file cannot be read is removed later`() {
+        withTemporaryURL("credentials") { folder in
             let file = folder.appending(path: "credentials.json")
             let path = file.path(percentEncoded: false)
             let store = CredentialStore(file: file)

@@ -3,6 +3,7 @@
 // Callers that wait for the end of a load whose body has no reader: each wait ends.
 
 import FoundationEssentials
+import Synchronization
 import Testing
 import URLLoadingTestSupport
 import URLLoadingTesting
