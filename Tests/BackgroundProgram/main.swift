@@ -30,7 +30,12 @@ func note(_ line: String, _ path: String) {
 
 /// Keeps the ends of its children from the library, as programs do that ignore them, or reap them all.
 func takeChildren(_ manner: String) {
-    let reap: @convention(c) (Int32) -> Void = { _ in while waitpid(-1, nil, WNOHANG) > 0 {} }
+    let reap: @convention(c) (Int32) -> Void = { _ in
+        // The interrupted code may be about to read it.
+        let error = errno
+        while waitpid(-1, nil, WNOHANG) > 0 {}
+        errno = error
+    }
     if manner == "reaped" { signal(SIGCHLD, reap) } else { signal(SIGCHLD, SIG_IGN) }
 }
 
