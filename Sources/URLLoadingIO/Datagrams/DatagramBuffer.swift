@@ -19,6 +19,8 @@ package final class DatagramBuffer {
         bytes = .allocate(byteCount: room * Int(CSYS_MOST_RECEIVED), alignment: 16)
     }
 
+    /// The number of bytes that were received.
+    package var count: Int { groups.prefix(groupCount).reduce(0) { $0 + Int($1.count) } }
     /// The number of groups that are received at once.
     package var mostGroups: Int { groups.count }
 

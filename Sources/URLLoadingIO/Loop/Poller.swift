@@ -138,7 +138,8 @@ package final class Poller: Sendable {
     package var hasWaiters: Bool { waiting.load(ordering: .relaxed) > 0 }
     /// Whether so few sockets are open that a thread may wait for one of them. With many, tasks that do not wait may be
     /// ready to run.
-    package var hasFewSockets: Bool { lent.load(ordering: .relaxed) <= 2 }
+    package var hasFewSockets: Bool { lent.load(ordering: .relaxed) <= Self.fewSlots }
+    private static let fewSlots = 2
 
     // MARK: Waiting
 
@@ -232,8 +233,11 @@ package final class Poller: Sendable {
     /// Naps in the caller's thread while the data of a fast body gathers: that takes no change of threads, where a wait
     /// takes two. Returns false without a nap if the caller is to wait instead: if there are several such bodies or
     /// many sockets, because the thread has other work then, or if this is the polling thread, which naps itself.
-    package func nap() -> Bool {
-        guard gathering.load(ordering: .relaxed) == 1, hasFewSockets, !isCurrentThread else { return false }
+    /// - Parameter ownSlots: the slots that the body's connection has beyond that of its socket.
+    package func nap(ownSlots: Int = 0) -> Bool {
+        guard gathering.load(ordering: .relaxed) == 1, lent.load(ordering: .relaxed) <= Self.fewSlots + ownSlots,
+            !isCurrentThread
+        else { return false }
         csys_nap(Pace.gathering)
         return true
     }

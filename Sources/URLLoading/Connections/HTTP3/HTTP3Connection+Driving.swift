@@ -29,8 +29,9 @@ extension HTTP3Connection {
         // A connection that ends soon does not read the kernel's tables.
         let listeningTime = Poller.now() + Self.timeBeforeNews
         var isListening = false
+        var hasNapped = false
         while true {
-            let mayHoldMore = receive(from: sockets, into: input, &errorCount)
+            let (count, mayHoldMore) = receive(from: sockets, into: input, asksAnyway: hasNapped, &errorCount)
             guard state.withLock({ $0.beginSending() }) else {
                 await Poller.shared.park(slot, .read, token)
                 continue
@@ -49,7 +50,11 @@ extension HTTP3Connection {
             if !isListening { sender.setAlarm(listeningTime, now: now, slot) }
             sender.setAlarm(turn.deadline, now: now, slot)
             if state.withLock({ $0.endSending() }) || isMoving { continue }
-            if mayHoldMore {
+            // The datagrams of a fast body gather before they are read, as in `ReceiveGathering`.
+            let isFast = count >= ReceiveGathering.flood
+            sockets.present.socket.slot.gatherReads(isFast)
+            hasNapped = isFast && !mayHoldMore && !isBlocked && Poller.shared.nap(ownSlots: Self.slotCount)
+            if mayHoldMore || hasNapped {
                 if state.withLock({ $0.yieldsTurn() }) { await Task.yield() }
                 continue
             }
@@ -94,6 +99,8 @@ extension HTTP3Connection {
     }
 
     private static let timeBeforeNews: Int64 = 1_000_000_000
+    /// The driver's, that of a stream, and that of the networks' reports.
+    private static let slotCount = 3
 
     private func wake(_ slots: [PollSlot]) {
         for slot in slots { slot.wake() }
@@ -118,28 +125,35 @@ extension HTTP3Connection {
         return true
     }
 
-    /// Returns whether there may be more to receive.
-    private func receive(from sockets: HTTP3Sockets, into input: DatagramBuffer, _ errorCount: inout Int) -> Bool {
-        var mayHoldMore = receive(from: sockets.present, into: input, &errorCount)
-        if let asked = sockets.asked { mayHoldMore = receive(from: asked, into: input, &errorCount) || mayHoldMore }
-        return mayHoldMore
+    /// Receives what has arrived.
+    /// - Parameter asksAnyway: whether the socket is read also if no datagram was notified.
+    /// - Returns: the number of bytes, and whether there may be more.
+    private func receive(
+        from sockets: HTTP3Sockets, into input: DatagramBuffer, asksAnyway: Bool, _ errorCount: inout Int
+    ) -> (count: Int, mayHoldMore: Bool) {
+        var got = receive(from: sockets.present, into: input, asksAnyway, &errorCount)
+        if let asked = sockets.asked {
+            let other = receive(from: asked, into: input, false, &errorCount)
+            got = (got.count + other.count, got.mayHoldMore || other.mayHoldMore)
+        }
+        return got
     }
 
     private func receive(
-        from path: HTTP3Sockets.Path, into input: DatagramBuffer, _ errorCount: inout Int
-    ) -> Bool {
+        from path: HTTP3Sockets.Path, into input: DatagramBuffer, _ asksAnyway: Bool, _ errorCount: inout Int
+    ) -> (count: Int, mayHoldMore: Bool) {
         // The driver is also woken by loads, which have something to send.
-        guard path.socket.slot.mayHoldInput else { return false }
+        guard path.socket.slot.mayHoldInput || asksAnyway else { return (0, false) }
         do throws(IOFailure) {
-            guard case .moved(let groups) = try path.socket.receive(into: input) else { return false }
+            guard case .moved(let groups) = try path.socket.receive(into: input) else { return (0, false) }
             errorCount = 0
             wake(state.withLock { $0.receive(input, on: path.number, now: Poller.now()) })
-            return groups == input.mostGroups
+            return (input.count, groups == input.mostGroups)
         } catch {
             // A report of the network is received once; an error that stays is one of the socket.
             errorCount += 1
             if errorCount > Self.mostErrors { fail(.io(error)) }
-            return disregard(error)
+            return (0, disregard(error))
         }
     }
     private static let mostErrors = 64
