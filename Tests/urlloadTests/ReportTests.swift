@@ -53,7 +53,7 @@ struct ReportTests {
         func words(_ error: LoadError) -> String { ErrorWords.make(Report.Failure(error.at(proxy))) }
         #expect(
             words(LoadError(.connectionRefused, phase: .connecting, party: .remote, detail: "192.0.2.1"))
-                == "at the proxy http://p.example:3128: no program listens on this port (connectionRefused, connecting)"
+                == "at the proxy http://p.example:3128: no program listens there (connectionRefused, connecting)"
         )
         #expect(
             words(LoadError(.hostNotFound, phase: .resolving, party: .system, detail: "p.example"))

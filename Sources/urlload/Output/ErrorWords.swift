@@ -24,6 +24,9 @@ enum ErrorWords {
     static func remedy(_ error: LoadError) -> String? {
         let options = error.tlsRemedies.map { remedy in
             switch remedy {
+            // Such a server has refused what is offered; it may as well be one that is closing connections.
+            case .minimumVersion where error.reason == .secureConnectionFailed:
+                "if the server is an old one, --tlsv1.0 accepts TLS 1.0 and 1.1"
             case .minimumVersion: "--tlsv1.0 accepts TLS 1.0 and 1.1"
             case .minimumStrength: "--ciphers DEFAULT@SECLEVEL=0 accepts weak keys and signatures"
             case .insecureRenegotiation: "--insecure-renegotiation accepts it"
@@ -94,7 +97,7 @@ enum ErrorWords {
         "unsupportedScheme": "only http, https, ftp, ftps, file and data can be loaded",
         "hostNotFound": "the host name does not exist",
         "lookupFailed": "the lookup of the host name failed; it may succeed later",
-        "connectionRefused": "no program listens on this port",
+        "connectionRefused": "no program listens there",
         "unreachable": "the host or its network cannot be reached",
         "connectionLost": "the connection was lost",
         "streamReset": "the server ended the stream before the response was complete",
@@ -114,6 +117,7 @@ enum ErrorWords {
         "notHTTP2": "the server does not speak HTTP/2; without --http2-prior-knowledge it can choose",
         "notHTTP3": "this load cannot use HTTP/3; with --http3 in place of --http3-only it takes TCP",
         "notTLS": "the server's answer is not TLS; this port may be for http",
+        "secureConnectionFailed": "the server and urlload have not agreed on a secure connection",
         "noCommonTLSVersion": "the server supports none of the TLS versions and ciphers that are offered",
         "weakHandshake": "the server's signature of the handshake, or its key exchange, is too weak",
         "insecureRenegotiation": "the server does not support secure renegotiation (RFC 5746)",

@@ -370,7 +370,7 @@ struct LoadTaskState: Sendable {
     /// - Returns: whether the load has no reason to continue.
     mutating func removeHandle(needsHandle: Bool) -> Bool {
         handles -= 1
-        return isAbandoned || (needsHandle && handles == 0)
+        return isAbandoned || (needsHandle && handles == 0 && outcome == nil)
     }
 
     /// Removes a reader of events. Returns whether the load has no reason to continue.
