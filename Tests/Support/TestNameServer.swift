@@ -45,21 +45,27 @@ package final class TestNameServer: Sendable {
         _ records: [[UInt8]], faults: Set<Fault> = [], saysTruth: Bool = false, usesStream: Bool = false
     ) throws {
         (self.records, self.faults, self.saysTruth, self.usesStream) = (records, faults, saysTruth, usesStream)
-        let (datagrams, port) = try DatagramSockets.bound()
+        let (datagrams, streams, port) = try Self.sockets()
         address = .ipv4((127, 0, 0, 1), port: port)
-        let streams = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        var own = DatagramSockets.address(port)
-        let isListening = withUnsafePointer(to: &own) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(streams, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0 && listen(streams, 8) == 0
+        Thread.detachNewThread { [self] in serve(datagrams, streams) }
+    }
+
+    /// Returns sockets of one port. Another program may have a port of UDP's choice for TCP.
+    private static func sockets() throws -> (datagrams: Int32, streams: Int32, port: UInt16) {
+        for _ in 0..<32 {
+            let (datagrams, port) = try DatagramSockets.bound()
+            let streams = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+            var own = DatagramSockets.address(port)
+            let isListening = withUnsafePointer(to: &own) {
+                $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    bind(streams, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0 && listen(streams, 8) == 0
+                }
             }
-        }
-        guard isListening else {
+            if isListening { return (datagrams, streams, port) }
             close(streams)
             close(datagrams)
-            throw IOFailure(.system(EADDRINUSE), .listen)
         }
-        Thread.detachNewThread { [self] in serve(datagrams, streams) }
+        throw IOFailure(.system(EADDRINUSE), .listen)
     }
 
     package func stop() { state.withLock { $0.isStopped = true } }

@@ -51,7 +51,7 @@ extension HTTP3Connection {
             sender.setAlarm(turn.deadline, now: now, slot)
             if state.withLock({ $0.endSending() }) || isMoving { continue }
             // The datagrams of a fast body gather before they are read, as in `ReceiveGathering`.
-            let isFast = count >= ReceiveGathering.flood
+            let isFast = count >= Self.flood
             sockets.present.socket.slot.gatherReads(isFast)
             hasNapped = isFast && !mayHoldMore && !isBlocked && Poller.shared.nap(ownSlots: Self.slotCount)
             if mayHoldMore || hasNapped {
@@ -99,6 +99,8 @@ extension HTTP3Connection {
     }
 
     private static let timeBeforeNews: Int64 = 1_000_000_000
+    /// So many bytes after a wait arrive faster than tasks are woken: servers send groups of some datagrams.
+    private static let flood = 16 * 1024
     /// The driver's, that of a stream, and that of the networks' reports.
     private static let slotCount = 3
 
