@@ -9,10 +9,12 @@ struct HandleRows {
     func lastHandle() {
         var running = LoadTaskState()
         running.addHandle()
-        #expect(running.removeHandle(needsHandle: true))
+        let isAbandoned = running.removeHandle(needsHandle: true)
+        #expect(isAbandoned)
         var ended = LoadTaskState()
         ended.addHandle()
         _ = ended.end(.finished, [:])
-        #expect(!ended.removeHandle(needsHandle: true))
+        let isAbandonedAtEnd = ended.removeHandle(needsHandle: true)
+        #expect(!isAbandonedAtEnd)
     }
 }
