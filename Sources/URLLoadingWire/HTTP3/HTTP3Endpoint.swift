@@ -20,8 +20,8 @@ package final class HTTP3Endpoint {
     private let quic: QUICCodec
     private let http: HTTP3Codec
     private var events: [HTTP3EndpointEvent] = []
-    /// The time of what was received, or was due, and has not been looked at since.
-    private var news: Int64?
+    /// The time at which ngtcp2 was last called, if what it has reported since was not passed on yet.
+    private var unseenSince: Int64?
     /// `nil` without a trace.
     private let tracer: HTTP3Tracer?
 
@@ -40,12 +40,12 @@ package final class HTTP3Endpoint {
 
     // MARK: Datagrams
 
-    /// Processes one datagram; see ``QUICCodec/receive(_:ecn:on:now:)``. What several of them bring is looked at
-    /// together, when its events are taken.
+    /// Processes one datagram; see ``QUICCodec/receive(_:ecn:on:now:)``. What several of them bring is passed on
+    /// together, when the events are taken.
     package func receive(_ datagram: UnsafeRawBufferPointer, ecn: UInt8, on path: UInt32 = 0, now: Int64) {
         quic.receive(datagram, ecn: ecn, on: path, now: now)
         tracer?.log(quic.takeLog())
-        news = now
+        unseenSince = now
     }
 
     /// Writes the datagrams that are due now; see ``QUICCodec/nextDatagrams(into:from:now:)``.
@@ -54,7 +54,7 @@ package final class HTTP3Endpoint {
         let wasOver = isOver
         let datagrams = quic.nextDatagrams(into: buffer, from: tracer ?? http, now: now)
         tracer?.log(quic.takeLog())
-        news = now
+        unseenSince = now
         pump()
         // An error that was found while the bytes of streams were collected: the peer is told.
         guard datagrams == nil, isOver, !wasOver else { return datagrams }
@@ -77,7 +77,7 @@ package final class HTTP3Endpoint {
         guard let deadline, deadline <= now else { return }
         quic.passDeadline(now: now)
         tracer?.log(quic.takeLog())
-        news = now
+        unseenSince = now
     }
 
     /// Returns the events since the last call.
@@ -98,8 +98,8 @@ package final class HTTP3Endpoint {
     // MARK: Between the codecs
 
     private func pump() {
-        guard let now = news else { return }
-        news = nil
+        guard let now = unseenSince else { return }
+        unseenSince = nil
         for event in quic.takeEvents() { handle(event, now) }
         for stream in http.uploads where !quic.takesBytes(stream) { http.isStopped(stream) }
         carryOut()

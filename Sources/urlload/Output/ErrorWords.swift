@@ -24,7 +24,7 @@ enum ErrorWords {
     static func remedy(_ error: LoadError) -> String? {
         let options = error.tlsRemedies.map { remedy in
             switch remedy {
-            // Such a server has refused what is offered; it may as well be one that is closing connections.
+            // The server has ended the handshake without a reason, for which its age is only one explanation.
             case .minimumVersion where error.reason == .secureConnectionFailed:
                 "if the server is an old one, --tlsv1.0 accepts TLS 1.0 and 1.1"
             case .minimumVersion: "--tlsv1.0 accepts TLS 1.0 and 1.1"

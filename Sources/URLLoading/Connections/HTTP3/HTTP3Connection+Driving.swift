@@ -33,6 +33,7 @@ extension HTTP3Connection {
         while true {
             let (count, mayHoldMore) = receive(from: sockets, into: input, asksAnyway: hasNapped, &errorCount)
             guard state.withLock({ $0.beginSending() }) else {
+                // The load that sends wakes the driver then.
                 await Poller.shared.park(slot, .read, token)
                 continue
             }
@@ -98,10 +99,13 @@ extension HTTP3Connection {
         }
     }
 
+    /// The age in nanoseconds from which on a connection hears of changes of the networks.
     private static let timeBeforeNews: Int64 = 1_000_000_000
-    /// So many bytes after a wait arrive faster than tasks are woken: servers send groups of some datagrams.
+    /// With so many bytes for one wait, data arrives faster than the driver is woken. Lower than that of
+    /// `ReceiveGathering`: servers send datagrams in groups of some ten kilobytes.
     private static let flood = 16 * 1024
-    /// The driver's, that of a stream, and that of the networks' reports.
+    /// The slots of a connection with one stream, besides that of its socket: the driver's, the stream's, and that of
+    /// the reports of the networks.
     private static let slotCount = 3
 
     private func wake(_ slots: [PollSlot]) {

@@ -27,13 +27,14 @@ struct HTTP3State: Sendable {
     private(set) var lastEnd: Int64
     /// The time between probes in nanoseconds while streams are open; `nil` for as few as keep the connection alive.
     private let probeInterval: Int64?
-    /// How long the server may be silent after the first request in nanoseconds; `nil` for the idle timeout.
+    /// How long the server may be silent in nanoseconds while `isUnproven`; `nil` for as long as the idle timeout.
     private let longestSilence: Int64?
     /// The receive window of a stream that has just begun.
     private let streamWindow: Int
     /// When a datagram was last received.
     private var lastReceived: Int64
-    /// Whether the first request after a silence was not answered yet: the server may be gone.
+    /// Whether a request has ended a silence of the length between probes, and nothing was received since: the server
+    /// may be gone.
     private var isUnproven = false
     /// The credit that streams were given since datagrams were last written.
     private var unsentCredit = 0
@@ -113,9 +114,9 @@ struct HTTP3State: Sendable {
         }
         return (inbox, unsentCredit >= streamWindow / 4)
     }
-    /// Credit is given in steps of this size, or of a quarter of a small window. ngtcp2 tells the peer of a quarter of
-    /// the window at a time, with what is written while datagrams arrive. What it was given beyond that, when none
-    /// arrive, is `unsentCredit`.
+    /// ngtcp2 is given credit in steps of this size, or of a quarter of a small window. It tells the peer once that is
+    /// a quarter of the window, in a datagram that the driver writes. While datagrams arrive the driver writes anyway;
+    /// a peer that has used up its window sends none, so after a quarter of the window the driver is woken.
     private static let largestCredit = 32 * 1024
 
     /// Returns how many bytes of a request's body the connection takes now. If none, the stream's task is woken when it
@@ -249,7 +250,7 @@ struct HTTP3State: Sendable {
             turn.look = migration.look(
                 .init(isStranded: network.isStranded, isSilent: isSilent, changeCount: network.changeCount), now: now)
             // New requests do not join those that wait for a silent server, where no other way to it was found.
-            let isLost = endpoint.silentSince.map { now - $0 > Self.longestPatience } ?? false
+            let isLost = endpoint.silentSince.map { now - $0 > Self.silenceBeforeRetiring } ?? false
             if isSilent, isLost, turn.look == nil, migration.asked == nil, isOpen { retire(&turn.slots) }
         }
         let end = isUnproven ? endpoint.silentSince.flatMap { start in longestSilence.map { start + $0 } } : nil
@@ -259,7 +260,8 @@ struct HTTP3State: Sendable {
         return turn
     }
 
-    private static let longestPatience: Int64 = 1_000_000_000
+    /// In nanoseconds: what a change to another address may take.
+    private static let silenceBeforeRetiring: Int64 = 1_000_000_000
 
     /// Returns whether the driver is to let other tasks run: after each 4 MiB, because with a peer faster than the
     /// driver it would never wait.

@@ -265,7 +265,7 @@ final class HTTP3Pool: Sendable {
                 self.services.succeeded(route.origin)
                 self.share(connection, takesPlace: false)
             } catch {
-                // A machine without a network learns nothing of the server.
+                // Without a network, a name or a descriptor, nothing was learned of the server.
                 if error.party != .system { self.services.failed(route.origin) }
                 self.wake(self.state.withLock { $0.failedToConnect(route, isOwnFault: false) })
             }
