@@ -106,6 +106,38 @@ import URLLoadingWire
         }
     }
 
+    @Test("A cancelled caller does not wait for an agent that is stopped, and its transfer is cancelled later")
+    func stoppedAgent() async throws {
+        try await SurvivalRows.with { rig, origin in
+            let session = Self.session(rig)
+            let before = try await session.background.transfers
+            #expect(before.isEmpty && kill(rig.process, SIGSTOP) == 0)
+            origin.route("/held", faults: [.init(.responseBody(after: 300_000), .stall)]) { Film.answer($0) }
+            let request = Request(url: origin.url("/held"))
+            let calls = [
+                Task { _ = try await session.background.download(request) },
+                Task { _ = try await session.background.transfers },
+                Task { _ = try await session.background.identifiers },
+            ]
+            try await Task.sleep(for: .milliseconds(50))
+            for call in calls {
+                call.cancel()
+                let error = await #expect(throws: LoadError.self) { try await call.value }
+                #expect(error?.reason == .cancelled)
+            }
+            #expect(kill(rig.process, SIGCONT) == 0)
+            try await session.background.handleEvents { event in
+                guard case .failed(let error) = event.result else {
+                    Issue.record("\(event)")
+                    return
+                }
+                #expect(error.reason == .cancelled)
+                session.invalidateAndCancel()
+            }
+            await session.invalidated()
+        }
+    }
+
     @Test("A stop ends the look at the files of an order")
     func stoppedLook() async throws {
         let rig = AgentRig()

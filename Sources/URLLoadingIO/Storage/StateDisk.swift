@@ -32,6 +32,8 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
     private let loaded = Atomic<Bool>(false)
     private let known = Atomic<Bool>(false)
     private let isScheduled = Atomic<Bool>(false)
+    /// Whether changes that memory has given up are not in the file yet.
+    private let isWriting = Atomic<Bool>(false)
     private let nextCheck = Atomic<Int64>(0)
     /// Whether a check, or a write that a timer has begun, is under way or waits for the gate.
     private let isAttended = Atomic<Bool>(false)
@@ -149,8 +151,8 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
 
     /// Schedules a write of the pending changes: soon, and at the latest when the process exits.
     package func schedule() {
-        guard !isScheduled.exchange(true, ordering: .acquiringAndReleasing) else { return }
-        StateExit.add(ObjectIdentifier(self)) { self.write() }
+        guard !isScheduled.exchange(true, ordering: .sequentiallyConsistent) else { return }
+        joinExit()
         clock.schedule(
             WriteTimer { self.writeAlone() },
             at: clock.now() + Self.writingDelay << min(failureCount.load(ordering: .relaxed), 6))
@@ -165,10 +167,25 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
         schedule()
     }
 
-    /// Writes the pending changes. Blocks.
+    private func joinExit() { StateExit.add(ObjectIdentifier(self)) { self.finish() } }
+
+    /// The exit of the process waits for a write that is under way or scheduled.
+    private func leaveExit() {
+        guard !isWriting.load(ordering: .sequentiallyConsistent) else { return }
+        StateExit.remove(ObjectIdentifier(self))
+        if isScheduled.load(ordering: .sequentiallyConsistent) { joinExit() }
+    }
+
+    /// Writes the pending changes, and returns when those are in the file that another thread was writing. Blocks.
+    package func finish() {
+        write()
+        gate.withLock { _ in }
+    }
+
+    /// Writes the pending changes. Blocks, but not for a write that is under way and has taken all of them.
     package func write() {
         isScheduled.store(false, ordering: .sequentiallyConsistent)
-        StateExit.remove(ObjectIdentifier(self))
+        defer { leaveExit() }
         // The changes were written meanwhile, before the timer. The file may have been replaced since, so leave it
         // alone.
         guard memory.hasPending else { return }
@@ -212,6 +229,11 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
 
     /// Returns whether there was something to write.
     private func writePending(_ database: Database, timeout: Int) throws(DatabaseFailure) -> Bool {
+        isWriting.store(true, ordering: .sequentiallyConsistent)
+        defer {
+            isWriting.store(false, ordering: .sequentiallyConsistent)
+            leaveExit()
+        }
         guard memory.hasPending, try !dropsIdleRemovals(database) else { return false }
         let lock = try lock(timeout: timeout)
         defer { withExtendedLifetime(lock) {} }

@@ -3,6 +3,7 @@
 import Dispatch
 import FoundationEssentials
 import Glibc
+import Synchronization
 import Testing
 import URLLoadingIO
 import URLLoadingTestSupport
@@ -72,6 +73,37 @@ struct StateFileTests {
             // The store retries by itself, in the file.
             try await eventually(CookieStore(directory: folder).all) { $0.isEmpty }
             withExtendedLifetime(store) {}
+        }
+    }
+
+    @Test("a flush beside another one returns when the changes are in the file, which the other is writing")
+    func twoFlushes() async throws {
+        try await withFolder { folder, path in
+            let store = try await stored(in: folder)
+            for _ in 0..<5 {
+                store.set(try cookie("b"))
+                let holder = try Database(path: path)
+                try holder.execute("BEGIN IMMEDIATE")
+                let began = ContinuousClock.now
+                let isFree = Atomic<Bool>(false)
+                let early = await withTaskGroup(of: Bool.self) { group in
+                    for _ in 0..<2 {
+                        group.addTask {
+                            await store.flush()
+                            return !isFree.load(ordering: .sequentiallyConsistent)
+                        }
+                    }
+                    try? await Task.sleep(for: .milliseconds(100))
+                    isFree.store(true, ordering: .sequentiallyConsistent)
+                    try? holder.execute("COMMIT")
+                    return await group.reduce(0) { $0 + ($1 ? 1 : 0) }
+                }
+                // A machine that stood still: a writer gives up after two seconds.
+                guard began.duration(to: .now) < .seconds(1) else { continue }
+                #expect(early == 0)
+                #expect(CookieStore(directory: folder).all.count == 2)
+                return
+            }
         }
     }
 

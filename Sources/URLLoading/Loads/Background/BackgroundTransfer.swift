@@ -101,7 +101,10 @@ public struct BackgroundTransfer: Sendable, Identifiable, CustomStringConvertibl
     }
 
     private func command(_ verb: String, _ argument: [UInt8] = []) async throws(LoadError) {
-        do throws(AgentFailure) { try await connection.command(id, verb, argument) } catch { throw LoadError(error) }
+        let id = id
+        try await connection.forCaller { connection throws(AgentFailure) in
+            try await connection.command(id, verb, argument)
+        }
     }
 
     /// The transfer on one line, without secrets: `3f9c… running 2048/4096 https://example.org/film`.

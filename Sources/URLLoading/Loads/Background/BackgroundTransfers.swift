@@ -42,9 +42,10 @@ public struct BackgroundTransfers: Sendable {
     public var transfers: [BackgroundTransfer] {
         get async throws(LoadError) {
             let connection = try checked()
-            do throws(AgentFailure) {
-                return try await connection.transfers().map { BackgroundTransfer($0, connection) }
-            } catch { throw LoadError(error) }
+            let records = try await connection.forCaller { connection throws(AgentFailure) in
+                try await connection.transfers()
+            }
+            return records.map { BackgroundTransfer($0, connection) }
         }
     }
 
@@ -52,7 +53,9 @@ public struct BackgroundTransfers: Sendable {
     package var identifiers: [String] {
         get async throws(LoadError) {
             let connection = try checked()
-            do throws(AgentFailure) { return try await connection.identifiers() } catch { throw LoadError(error) }
+            return try await connection.forCaller { connection throws(AgentFailure) in
+                try await connection.identifiers()
+            }
         }
     }
 
@@ -61,16 +64,18 @@ public struct BackgroundTransfers: Sendable {
     public var survival: BackgroundSurvival {
         get async throws(LoadError) {
             let connection = try checked()
-            do throws(AgentFailure) {
-                return BackgroundSurvival(text: try await connection.welcome().survival) ?? .untilReboot
-            } catch { throw LoadError(error) }
+            let welcome = try await connection.forCaller { connection throws(AgentFailure) in
+                try await connection.welcome()
+            }
+            return BackgroundSurvival(text: welcome.survival) ?? .untilReboot
         }
     }
 
     // MARK: Submitting
 
     /// Hands a download over to the agent; returns when the agent has it on its disk. Its end is an event for
-    /// ``handleEvents(finished:_:)``, in this process or a later one.
+    /// ``handleEvents(finished:_:)``, in this process or a later one. If the calling task is cancelled before, this
+    /// throws at once, and a transfer that the agent then accepts is cancelled.
     /// - Parameter destination: a `file` URL, whose folder exists; `nil` keeps the file with the agent until its event
     ///   is handled.
     @concurrent @discardableResult
@@ -85,7 +90,8 @@ public struct BackgroundTransfers: Sendable {
 
     /// Hands an upload over to the agent; returns when the agent has it on its disk. The file must stay as it is until
     /// the end of the transfer: a changed one is not sent (``LoadError/Reason/uploadSourceChanged``). With
-    /// ``BackgroundOptions/copiesFile`` it may be changed or removed once this returns.
+    /// ``BackgroundOptions/copiesFile`` it may be changed or removed once this returns. Cancellation is that of
+    /// ``download(_:to:options:)``.
     @concurrent @discardableResult
     public func upload(
         _ request: Request, fromFile file: URL, options: BackgroundOptions = BackgroundOptions()
@@ -103,9 +109,14 @@ public struct BackgroundTransfers: Sendable {
         let secrets: TransferSecrets
         (order, secrets) = try await order.prepared(request, core, LoadHandle(idle: nil, resource: nil))
         let id = TransferOrder.newIdentifier()
-        do throws(AgentFailure) { try await connection.submit(id, order, secrets) } catch {
-            throw LoadError(error).at(request.url)
-        }
+        let submitted = order
+        do throws(LoadError) {
+            try await connection.forCaller { connection throws(AgentFailure) in
+                try await connection.submit(id, submitted, secrets)
+            } undo: { connection throws(AgentFailure) in
+                try await connection.command(id, "cancel")
+            }
+        } catch { throw error.at(request.url) }
         return BackgroundTransfer(
             TransferRecord(id: id, number: 0, order: order, state: .queued), connection)
     }

@@ -86,7 +86,7 @@ final class PersistedStore<Table: PersistedTable>: Sendable {
     /// Returns when all earlier changes are in the file. Cancelling the calling task does not shorten the wait.
     @concurrent func flush() async {
         guard let disk else { return }
-        _ = await threads.call(.never) { disk.write() }
+        _ = await threads.call(.never) { disk.finish() }
     }
 
     /// Reads the changes of other processes now.
