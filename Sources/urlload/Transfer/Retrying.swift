@@ -134,6 +134,6 @@ struct BodyRest: Sendable {
     }
 
     private static let mismatch = LoadError(
-        .resumeMismatch, phase: .receiving, party: .remote,
+        .rangeNotSatisfiable, phase: .receiving, party: .remote,
         detail: "the beginning, which is written already, is of another version")
 }
