@@ -30,11 +30,11 @@ struct HelpTests {
     @Test(
         "A message names the options of its grammar, and says which ones the grammar does not have",
         arguments: [
-            ("not trusted; --cacert names one", "not trusted; --ca-certificate names one", "not trusted; --verify names one"),
+            ("untrusted; --cacert names one", "untrusted; --ca-certificate names one", "untrusted; --verify names one"),
             ("the idle timeout (--timeout)", "the idle timeout (--timeout)", "the idle timeout (--timeout)"),
             ("repeat with -C to resume", "repeat with -c to resume", "repeat with -c to resume"),
             ("-u needs a password", "--user needs a password", "-a needs a password"),
-            ("well-formed - --pin.", "well-formed - --pin of curl's grammar.", "well-formed - --pin of curl's grammar."),
+            ("a self-made - --pin.", "a self-made - --pin of curl's grammar.", "a self-made - --pin of curl's grammar."),
             ("-U gives them", "-U of curl's grammar gives them", "-U of curl's grammar gives them"),
         ])
     func names(_ sentence: String, _ wget: String, _ httpie: String) {
