@@ -95,9 +95,9 @@ enum OptionValue {
 
     /// Parses `Name: value`. The value may be empty, the name may not. The error does not contain the value, which may
     /// be a secret.
-    static func field(_ text: String) throws(UsageError) -> (FieldName, String) {
+    static func field(_ text: String, _ option: String = "-H") throws(UsageError) -> (FieldName, String) {
         guard let colon = text.firstIndex(of: ":") else {
-            throw UsageError("-H takes 'Name: value', and there is no colon in it")
+            throw UsageError("\(option) takes 'Name: value', and there is no colon in it")
         }
         let name = FieldName(String(text[..<colon]))
         guard name.isValid else { throw UsageError("'\("\(name)".prefix { $0 != " " })' is no field name") }

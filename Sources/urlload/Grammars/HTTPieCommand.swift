@@ -164,7 +164,7 @@ enum HTTPieCommand {
             for item in items {
                 options.request.formFields.append(
                     item.mark == .file
-                        ? try FormField("\(item.name)=@\(item.value)")
+                        ? try FormField("\(item.name)=@\(item.value)", "NAME@FILE")
                         : FormField(name: item.name, content: .text(try value(item))))
             }
         }
@@ -176,7 +176,7 @@ enum HTTPieCommand {
             throw UsageError(
                 "files are sent in a form: -f, or --multipart; @FILE without a name is the whole body")
         }
-        let field = try FormField("=@\(items[0].value)")
+        let field = try FormField("=@\(items[0].value)", "@FILE")
         guard case .file(let path) = field.content else { return }
         options.request.payloads = [.file(path)]
         let place = URL(filePath: path)

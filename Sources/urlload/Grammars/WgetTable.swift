@@ -88,7 +88,7 @@ extension OptionTable {
             $0.saving.keepsOwnTime = true
         },
         OptionRule(.output, nil, "start-pos", "OFFSET", "begin at this offset") { (options, text) throws(UsageError) in
-            options.output.resuming = try OptionValue.resuming(text)
+            options.output.resuming = try OptionValue.resuming(text, "--start-pos")
         },
         OptionRule(.output, nil, flag: "no-directories", "create no folders (default)") {
             $0.changeFolders { $0.isForced = false }
@@ -104,7 +104,7 @@ extension OptionTable {
                 (options.request.fields, options.request.removedFields) = (Headers(), [])
                 return
             }
-            let (name, value) = try OptionValue.field(text)
+            let (name, value) = try OptionValue.field(text, "--header")
             if value.isEmpty {
                 options.request.removedFields.append(name)
             } else {
