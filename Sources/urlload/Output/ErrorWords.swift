@@ -72,7 +72,8 @@ enum ErrorWords {
 
     /// A message that a saved file contains an error page; `nil` if it does not.
     static func savedPage(_ report: Report, in grammar: Grammar) -> String? {
-        guard let file = report.file, isRegular(file), let status = report.head?.status, status.code >= 400
+        guard let file = report.file, isRegular(file), report.bytes > 0, let status = report.head?.status,
+            status.code >= 400
         else { return nil }
         return
             "\(report.effectiveURL ?? report.url): the server answered \(status), "

@@ -27,7 +27,7 @@ struct Transfer: Sendable {
         let line = screen.progress(of: FileName.make(for: url))
         var (transfer, attempt, attempts) = (self, Attempt(), Attempts(options))
         var report = await attempted(url, line, attempt)
-        while let failure = report.failure, let delay = attempts.next(after: failure),
+        while Signals.exitCode == nil, let failure = report.failure, let delay = attempts.next(after: failure),
             let next = transfer.repeated(self, after: attempt)
         {
             let words = ErrorWords.make(failure, in: options.shared.grammar)
