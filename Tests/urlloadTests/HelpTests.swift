@@ -34,7 +34,7 @@ struct HelpTests {
             ("the idle timeout (--timeout)", "the idle timeout (--timeout)", "the idle timeout (--timeout)"),
             ("repeat with -C to resume", "repeat with -c to resume", "repeat with -c to resume"),
             ("-u needs a password", "--user needs a password", "-a needs a password"),
-            ("a self-made - --pin.", "a self-made - --pin of curl's grammar.", "a self-made - --pin of curl's grammar."),
+            ("own - --pin.", "own - --pin of curl's grammar.", "own - --pin of curl's grammar."),
             ("-U gives them", "-U of curl's grammar gives them", "-U of curl's grammar gives them"),
         ])
     func names(_ sentence: String, _ wget: String, _ httpie: String) {
