@@ -282,6 +282,109 @@ struct ToolGrammarTests {
         }
     }
 
+    // MARK: wget's attempts
+
+    @Test(arguments: [true, false], [["-O", "f"], ["-O", "-"]])
+    func `wget continues a body that is cut, from a server with ranges and from one without`(
+        _ hasRanges: Bool, _ words: [String]
+    ) async throws {
+        let folder = try TemporaryFolder()
+        try await withHTTPTestServer { origin in
+            origin.route("/cut") { [weak origin] request in
+                let headers: Headers = [.etag: "\"v\""]
+                if hasRanges, let range = request.headers[.range], let first = Int(range.dropFirst(6).dropLast()) {
+                    var part = headers
+                    part[.contentRange] = "bytes \(first)-\(Self.content.count - 1)/\(Self.content.count)"
+                    return .status(.partialContent, headers: part, body: .bytes(Array(Self.content[first...])))
+                }
+                guard origin?.requests.count == 1 else { return .ok(.bytes(Self.content), headers: headers) }
+                return .ok(
+                    .declared(Int64(Self.content.count), bytes: Array(Self.content[..<1000])), headers: headers)
+            }
+            let result = try await Running.urlload(
+                ["wget", "-nv", "--waitretry=0"] + words + [origin.url("/cut").absoluteString], in: folder)
+            #expect(result.code == 0 && result.errors.contains("attempt 2 of 20 in 0 s"), "\(result.errors)")
+            let names = words.contains("-") ? [] : ["f"]
+            let written = names.isEmpty ? result.output : (try? folder.bytes("f"))
+            #expect(written == Self.content && folder.names == names, "\(folder.names)")
+            #expect(origin.requests.count == 2 && origin.requests.last?.headers[.range] == "bytes=1000-")
+        }
+    }
+
+    @Test func `wget does not join a new version to what it has written of an old one`() async throws {
+        try await withHTTPTestServer { origin in
+            origin.route("/cut") { [weak origin] _ in
+                let isFirst = origin?.requests.count == 1
+                return .ok(
+                    .declared(Int64(Self.content.count), bytes: Array(Self.content[..<1000])),
+                    headers: [.etag: isFirst ? "\"old\"" : "\"new\""])
+            }
+            let result = try await Running.urlload(
+                ["wget", "--waitretry=0", "-O", "-", origin.url("/cut").absoluteString])
+            #expect(result.code == 8 && result.output == Array(Self.content[..<1000]), "\(result.errors)")
+            #expect(origin.requests.count == 2 && result.errors.contains("is of another version"), "\(result.errors)")
+        }
+    }
+
+    @Test func `wget repeats a load whose connection was lost, and a file that was there is not continued`()
+        async throws
+    {
+        let folder = try TemporaryFolder()
+        try await withHTTPTestServer { origin in
+            origin.route("/lost") { [weak origin] _ in (origin?.requests.count ?? 0) < 3 ? .raw([]) : .ok("here") }
+            _ = try folder.write("f", Data("an old file".utf8))
+            let result = try await Running.urlload(
+                ["wget", "--waitretry=0", "-O", "f", origin.url("/lost").absoluteString], in: folder)
+            #expect(result.code == 0 && result.errors.contains("attempt 3 of 20"), "\(result.errors)")
+            let bytes = try folder.bytes("f")
+            #expect(bytes == Array("here".utf8) && folder.names == ["f"], "\(folder.names)")
+            #expect(origin.requests.allSatisfy { $0.headers[.range] == nil })
+        }
+    }
+
+    @Test func `Messages of wget and httpie name their own options`() async throws {
+        for (grammar, code) in [("wget", 2), ("http", 1)] as [(String, Int32)] {
+            let result = try await Running.urlload([grammar, "--no-such-option"])
+            #expect(result.code == code && result.errors.hasSuffix("urlload \(grammar) --help lists the options\n"))
+        }
+        let nothing = try await Running.urlload(["wget"])
+        #expect(nothing.errors == "urlload: no URL\nurlload wget --help lists the options\n")
+        try await with([.etag: "\"v\""]) { origin, folder in
+            origin.route("/cut") { _ in
+                .ok(
+                    .declared(Int64(Self.content.count), bytes: Array(Self.content[..<1000])),
+                    headers: [.etag: "\"v\""])
+            }
+            let cut = try await Running.urlload(
+                ["wget", "--tries=1", "-O", "f", origin.url("/cut").absoluteString], in: folder)
+            #expect(cut.code == 4 && cut.errors.contains("repeat with -c to resume"), "\(cut.errors)")
+        }
+    }
+
+    @Test func `wget -c leaves a complete file alone, also with a server without ranges`() async throws {
+        try await with([:]) { origin, folder in
+            let place = try folder.write("f", Data(Self.content))
+            let words = ["wget", "-c", "-O", "f", origin.url("/quick").absoluteString]
+            let result = try await Running.urlload(words, in: folder)
+            #expect(result.code == 0 && result.errors == "urlload: f: is complete already\n", "\(result.errors)")
+            try Data("short".utf8).write(to: place)
+            let other = try await Running.urlload(words, in: folder)
+            let bytes = try folder.bytes("f")
+            #expect(other.code == 0 && bytes == Self.content && folder.names == ["f"], "\(other.errors)")
+        }
+    }
+
+    @Test func `wget names the file that it has saved in a pipe, too`() async throws {
+        try await with([:]) { origin, folder in
+            for (words, name) in [([], "quick"), (["-nv"], "quick.1"), (["-q"], nil)] as [([String], String?)] {
+                let result = try await Running.urlload(
+                    ["wget"] + words + [origin.url("/quick").absoluteString], in: folder)
+                #expect(result.code == 0, "\(result.errors)")
+                #expect(name.map { result.errors.contains("saved \($0), ") } ?? result.errors.isEmpty)
+            }
+        }
+    }
+
     // MARK: Limits
 
     @Test(arguments: [[], ["-o", "out"], ["-i", "-o", "out"], ["--retry", "1"]])

@@ -32,6 +32,27 @@ struct HTTPieTests {
         #expect(throws: UsageError.self) { try made("u.test", "nothing") }
     }
 
+    @Test("@FILE without a name is the body, with the media type of its name")
+    func bodyOfFile() throws {
+        for (word, type) in [
+            ("@a.txt", "text/plain"), ("@doc.json", "application/json"), ("@no-suffix", "application/json"),
+            ("@a.txt;type=text/csv", "text/csv"),
+        ] {
+            let request = try made("u.test", word).request
+            let path = String(word.dropFirst().prefix { $0 != ";" })
+            #expect(request.payloads == [.file(path)])
+            #expect(request.fields["Content-Type"] == type && request.fields["Accept"] == "application/json, */*;q=0.5")
+        }
+        #expect(try made("u.test", "@a.txt", "Content-Type:text/x").request.fields["Content-Type"] == "text/x")
+        #expect(try made("-f", "u.test", "@a.txt").request.formFields.count == 1)
+        for words in [["@a.txt", "@b.txt"], ["@a.txt", "a=1"], ["f@a.txt"]] {
+            #expect(throws: UsageError.self) {
+                var options = try ArgumentParser.parse(["--ignore-stdin", "u.test"] + words, table: .httpie)
+                try HTTPieCommand.prepare(&options, isTerminal: false)
+            }
+        }
+    }
+
     @Test("The cookies of a session are in a file of its server and name, or in the file that a path names")
     func sessions() throws {
         let folder = try #require(ConfigFile.folder)

@@ -16,6 +16,49 @@ struct HelpTests {
         for category in Help.categories { #expect(Help.short.contains(category)) }
     }
 
+    @Test("--help says the scheme of a URL without one in every grammar, and wget's -nc has no long name")
+    func grammars() throws {
+        for text in [Help.short, Help.text, WgetCommand.usage, HTTPieCommand.usage] {
+            let words = text.split(whereSeparator: \.isWhitespace).joined(separator: " ")
+            #expect(words.contains("URL without a scheme is loaded with https, one of this machine"))
+        }
+        #expect(!WgetCommand.usage.contains("--n ") && WgetCommand.usage.contains("\n  -n c|v|d|H|p  "))
+        for text in [WgetCommand.usage, HTTPieCommand.usage] { #expect(text.contains("\nExit codes, those of ")) }
+        #expect(throws: UsageError.self) { try ArgumentParser.parse(["--n", "c", "u"], table: .wget) }
+    }
+
+    @Test(
+        "A message names the options of its grammar, and says which ones the grammar does not have",
+        arguments: [
+            ("untrusted; --cacert names one", "untrusted; --ca-certificate names one", "untrusted; --verify names one"),
+            ("the idle timeout (--timeout)", "the idle timeout (--timeout)", "the idle timeout (--timeout)"),
+            ("repeat with -C to resume", "repeat with -c to resume", "repeat with -c to resume"),
+            ("-u needs a password", "--user needs a password", "-a needs a password"),
+            ("own - --pin.", "own - --pin of curl's grammar.", "own - --pin of curl's grammar."),
+            ("-U gives them", "-U of curl's grammar gives them", "-U of curl's grammar gives them"),
+        ])
+    func names(_ sentence: String, _ wget: String, _ httpie: String) {
+        #expect(Grammar.curl.naming(sentence) == sentence)
+        #expect(Grammar.wget.naming(sentence) == wget)
+        #expect(Grammar.httpie.naming(sentence) == httpie)
+    }
+
+    @Test("An option that a message names for a grammar is one of its table")
+    func namesAreKnown() throws {
+        let tables: [(Grammar, OptionTable)] = [(.wget, .wget), (.httpie, .httpie)]
+        let options = "-C -c -d -f -J -o -u --cacert --cert --insecure --key --max-redirects --timeout"
+        for (grammar, table) in tables {
+            for option in options.split(separator: " ") {
+                let named = grammar.naming(String(option))
+                let words = named == "--verify no" ? ["--verify", "no", "u"] : [named, "1", "u"]
+                #expect(!named.contains("curl"), "\(grammar): \(option)")
+                do throws(UsageError) { _ = try ArgumentParser.parse(words, table: table) } catch {
+                    #expect(!error.words.contains("no option"), "\(grammar): \(error.words)")
+                }
+            }
+        }
+    }
+
     @Test("Without a topic --help is short; all, a category and an option may follow")
     func topics() throws {
         for (words, topic) in [

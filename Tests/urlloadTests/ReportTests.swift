@@ -45,7 +45,7 @@ struct ReportTests {
                 == #"{"reason":"hostNotFound","code":-1003,"phase":"resolving","party":"system","#
                 + #""detail":"x.example","proxy":null,"exitCode":6}"#
         )
-        #expect(ErrorWords.make(failure) == "the host name does not exist (hostNotFound, resolving)")
+        #expect(ErrorWords.make(failure, in: .curl) == "the host name does not exist (hostNotFound, resolving)")
     }
 
     @Test("An error of a proxy is told apart from the server's") func anErrorAtAProxyIsNotTheServers() throws {

@@ -39,7 +39,10 @@ struct WriteOutTests {
         let going = try ArgumentParser.parse(["-C", "-O", "u"])
         #expect(kept.words(plain) == "a.iso: 92.0 MiB of 200.0 MiB are kept; repeat with -C to resume")
         #expect(kept.words(going) == "a.iso: 92.0 MiB of 200.0 MiB are kept; repeat the command to resume")
+        let wget = try ArgumentParser.parse(["u"], table: .wget)
+        #expect(kept.words(wget) == "a.iso: 92.0 MiB of 200.0 MiB are kept; repeat with -c to resume")
         kept.isChecked = false
+        #expect(kept.words(wget).hasSuffix("repeat with -c to resume without validation"))
         #expect(kept.words(plain).hasSuffix("repeat with -C - to resume without validation"))
         var report = Report(url: "u")
         (report.file, report.bytes, report.resumedAt) = ("a.iso", 113_246_208, 96_468_992)

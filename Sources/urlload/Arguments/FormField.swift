@@ -33,15 +33,16 @@ extension FormField {
         return FormField(name: name, content: .text(String(value)))
     }
 
-    init(_ text: String) throws(UsageError) {
-        let (name, value) = try Self.parts(text, "-F")
+    /// - Parameter option: the one whose value the text is, for the error.
+    init(_ text: String, _ option: String = "-F") throws(UsageError) {
+        let (name, value) = try Self.parts(text, option)
         self.init(name: name, content: .text(String(value)))
         switch value.first {
         case "@", "<":
             var rest = value.dropFirst()
             let path = Self.word(&rest)
             content = value.first == "@" ? .file(path) : .textOf(path)
-            while rest.popFirst() == ";" { try takeParameter(&rest) }
+            while rest.popFirst() == ";" { try takeParameter(&rest, option) }
         default:
             // A text may contain semicolons: only a valid `;type=` at its end is a parameter.
             guard let start = Self.lastType(in: value) else { return }
@@ -59,11 +60,13 @@ extension FormField {
 
     /// Takes the next parameter: `type=text/plain;charset=utf-8` or `filename="a;b.txt"`. Blanks before the name are
     /// skipped.
-    private mutating func takeParameter(_ rest: inout Substring) throws(UsageError) {
+    private mutating func takeParameter(_ rest: inout Substring, _ option: String) throws(UsageError) {
         rest = rest.drop { $0 == " " }
         let parameter = rest.prefix { $0 != "=" && $0 != ";" }
         rest = rest.dropFirst(parameter.count)
-        guard rest.popFirst() == "=" else { throw UsageError("-F: '\(parameter)' is neither type=… nor filename=…") }
+        guard rest.popFirst() == "=" else {
+            throw UsageError("\(option): '\(parameter)' is neither type=… nor filename=…")
+        }
         switch parameter {
         case "type":
             // The parameters of the media type also follow semicolons.
@@ -72,10 +75,10 @@ extension FormField {
                 rest = rest.dropFirst()
                 type += ";" + Self.word(&rest)
             }
-            guard MediaType(strict: type) != nil else { throw UsageError("-F: '\(type)' is no media type") }
+            guard MediaType(strict: type) != nil else { throw UsageError("\(option): '\(type)' is no media type") }
             self.type = type
         case "filename": fileName = Self.word(&rest)
-        default: throw UsageError("-F: '\(parameter)' is neither type nor filename")
+        default: throw UsageError("\(option): '\(parameter)' is neither type nor filename")
         }
     }
 

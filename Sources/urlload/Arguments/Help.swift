@@ -19,6 +19,8 @@ enum Help {
           urlload -d name=Ada https://example.org/form        POST a form
           urlload -v https://example.org/                     see connection, TLS version and heads
 
+        A URL without a scheme is loaded with https, one of this machine (localhost, 127.0.0.1, [::1]) with http.
+
         The options needed first:
 
         """ + columns(first.compactMap { name in OptionTable.curl.rules.first { $0.long == name } })

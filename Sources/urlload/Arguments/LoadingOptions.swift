@@ -46,6 +46,14 @@ struct RedirectOptions: Sendable {
 
 struct RetryOptions: Sendable {
     var count = 0
+    /// True if the command repeats failed loads itself and continues cut bodies, as wget does (``Attempts``); otherwise
+    /// the session retries, until a response has begun.
+    var continuesBodies = false
+    /// True if requests that are not idempotent are sent again, too.
+    var repeatsAnyMethod = false
+    /// The statuses after which a load is repeated (wget's `--retry-on-http-error`).
+    var statuses: Set<Status> = []
+    var includesHosts = false
     var includesRefused = false
     var includesEverything = false
     /// The delay between attempts; `nil` for exponential backoff.

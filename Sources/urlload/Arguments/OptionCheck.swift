@@ -7,6 +7,12 @@ import URLLoading
 enum OptionCheck {
     static func check(_ options: Options) throws(UsageError) {
         guard !options.wantsHelp, !options.wantsVersion, options.generated == nil else { return }
+        do throws(UsageError) { try checkAll(options) } catch {
+            throw UsageError(options.shared.grammar.naming(error.words))
+        }
+    }
+
+    private static func checkAll(_ options: Options) throws(UsageError) {
         let readers =
             options.request.payloads.count(where: \.readsStandardInput)
             + options.request.formFields.count(where: \.readsStandardInput)
@@ -65,7 +71,7 @@ enum OptionCheck {
             throw UsageError("\(name) cannot be left out: a server would not know where the body ends (RFC 9112 6.3)")
         }
         if removed.contains(.cookie), options.memory.cookieOutput != nil {
-            throw UsageError("without the field Cookie no cookies are kept: not with -c or --cookies")
+            throw UsageError("without the field Cookie no cookies are kept: not with -c")
         }
     }
 
@@ -78,10 +84,10 @@ enum OptionCheck {
             return
         }
         if options.request.asksForHead || options.output.includesHead || options.sendsBody {
-            throw UsageError("-C resumes a body loaded by GET: not with -I, -i, -d or -F")
+            throw UsageError("-C resumes a body that is loaded by GET and written without its head")
         }
         if options.saving.namesFromResponse, case .from = options.output.resuming {
-            throw UsageError("-C OFFSET resumes a file whose name is known beforehand: not with -J")
+            throw UsageError("a file whose name the response gives (-J) is not resumed at a given OFFSET")
         }
         if options.outputs.allSatisfy({ $0 == .namedAfterURL }) {
             let names = options.urls.compactMap { AddressText.url($0) }.map { FileName.make(for: $0) }
@@ -89,7 +95,7 @@ enum OptionCheck {
         }
         guard options.outputs.isEmpty || options.outputs == [.standardOutput], !options.saving.namesAll else { return }
         if case .from = options.output.resuming { return }
-        throw UsageError("-C resumes a file: name it with -o or -O, or give the OFFSET to begin at")
+        throw UsageError("-C resumes a file: name it with -o, or give the OFFSET to begin at")
     }
 
     private static func checkEvents(_ options: Options) throws(UsageError) {

@@ -140,11 +140,12 @@ struct OptionRule: Sendable {
         return rule
     }
 
-    var names: [String] { [long] + aliases }
+    /// The long names. wget's `-nc`, `-nd` and the like have none.
+    var names: [String] { (long.count == 1 ? [] : [long]) + aliases }
 
     /// The option as shown in the help: `-o, --output FILE`.
     var signature: String {
-        let names = short.map { "-\($0), --\(long)" } ?? "    --\(long)"
+        let names = long.count == 1 ? "-\(long)" : short.map { "-\($0), --\(long)" } ?? "    --\(long)"
         guard let value else { return names }
         return takesWord == nil ? "\(names) \(value)" : "\(names) [\(value)]"
     }

@@ -110,12 +110,12 @@ extension Options {
 }
 
 extension OptionValue {
-    static func resuming(_ text: String) throws(UsageError) -> Options.Resuming {
+    static func resuming(_ text: String, _ option: String = "-C") throws(UsageError) -> Options.Resuming {
         if text.isEmpty { return .ifChecked }
         if text == "-" { return .always }
         // No file is larger, and sums with the length of a response stay numbers.
         guard let offset = Int64(text), (0..<1 << 62).contains(offset) else {
-            throw UsageError("-C takes - or a number of bytes, not \(text)")
+            throw UsageError("\(option) takes - or a number of bytes, not \(text)")
         }
         return .from(offset)
     }

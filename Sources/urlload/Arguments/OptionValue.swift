@@ -26,6 +26,18 @@ enum OptionValue {
         return try seconds(text, option)
     }
 
+    /// Parses statuses separated by commas.
+    static func statuses(_ text: String, _ option: String) throws(UsageError) -> Set<Status> {
+        var statuses: Set<Status> = []
+        for word in text.split(separator: ",") {
+            guard let status = Int(word).flatMap({ Status($0) }) else {
+                throw UsageError("\(option) takes statuses such as 429,503, not \(text)")
+            }
+            statuses.insert(status)
+        }
+        return statuses
+    }
+
     /// Parses `0-499`, `500-`, `-500`, or several with commas; a single number `N` means `N-`.
     static func range(_ text: String) throws(UsageError) -> String {
         let isNumber = !text.isEmpty && text.utf8.allSatisfy { (0x30...0x39).contains($0) }
@@ -83,9 +95,9 @@ enum OptionValue {
 
     /// Parses `Name: value`. The value may be empty, the name may not. The error does not contain the value, which may
     /// be a secret.
-    static func field(_ text: String) throws(UsageError) -> (FieldName, String) {
+    static func field(_ text: String, _ option: String = "-H") throws(UsageError) -> (FieldName, String) {
         guard let colon = text.firstIndex(of: ":") else {
-            throw UsageError("-H takes 'Name: value', and there is no colon in it")
+            throw UsageError("\(option) takes 'Name: value', and there is no colon in it")
         }
         let name = FieldName(String(text[..<colon]))
         guard name.isValid else { throw UsageError("'\("\(name)".prefix { $0 != " " })' is no field name") }

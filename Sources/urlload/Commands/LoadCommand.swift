@@ -17,11 +17,14 @@ enum LoadCommand {
         if let kind = groups.lazy.compactMap(\.generated).first { return Ending(Generator.run(kind)) }
         if groups.contains(where: \.wantsVersion) { return Ending(Console.print(Help.version + "\n")) }
         guard groups.allSatisfy({ !$0.urls.isEmpty || !$0.saving.inputLists.isEmpty }) else {
-            return Ending(Console.usage("no URL" + OptionHints.hint(groups)))
+            return Ending(Console.usage("no URL" + OptionHints.hint(groups), groups[0].shared.grammar.help))
         }
         var ending = Ending.done
         for var options in groups {
-            if let mistake = askForPasswords(&options) { return Ending(Console.usage(mistake)) }
+            let grammar = options.shared.grammar
+            if let mistake = askForPasswords(&options) {
+                return Ending(Console.usage(grammar.naming(mistake), grammar.help))
+            }
             let own: Ending
             do throws(OutputError) {
                 try PipedData.read(&options)
@@ -30,7 +33,7 @@ enum LoadCommand {
                 Screen(options).error(error.words)
                 own = Ending(error.code)
             }
-            ending = ending.followed(by: own, in: options.shared.grammar)
+            ending = ending.followed(by: own, in: grammar)
             if Signals.exitCode != nil || own.code == .brokenPipe || options.shared.failsEarly && own != .done { break }
         }
         return ending
@@ -55,7 +58,7 @@ enum LoadCommand {
     static func load(_ options: Options) async -> Ending {
         let screen = Screen(options)
         if options.tls.isInsecure {
-            screen.message(Help.insecureWarning)
+            screen.message(options.shared.grammar.naming(Help.insecureWarning))
         }
         let archiver = options.output.archiveFile.map { _ in Archive.archiver(options) }
         let jobs: [Job]
@@ -76,7 +79,8 @@ enum LoadCommand {
         var known = options
         known.urls = jobs.map(\.url)
         var configuration = Configuration(known, screen, archiver, packetLog)
-        if let code = await options.tls.apply(to: &configuration.tls, screen.error) { return Ending(code) }
+        let grammar = options.shared.grammar
+        if let code = await options.tls.apply(to: &configuration.tls, in: grammar, screen.error) { return Ending(code) }
         for complaint in memory.complaints { screen.message(complaint) }
         if let problem = options.login.netrc?.problem { screen.message("warning: \(problem)") }
         configuration.cookies.storage = .store(memory.cookies)

@@ -3,7 +3,7 @@
 /// Short texts for the two standard outputs.
 enum Console {
     /// - Parameter help: the command that lists the options.
-    static func usage(_ words: String, _ help: String = "urlload --help all") -> ExitCode {
+    static func usage(_ words: String, _ help: String = Grammar.curl.help) -> ExitCode {
         try? FileDescriptor.standardError.write("urlload: \(words)\n\(help) lists the options\n")
         return .usage
     }

@@ -20,16 +20,18 @@ enum HTTPieCommand {
           NAME==TEXT      a parameter of the URL
           NAME=TEXT       a member of the JSON object that is sent (-f: a field of a form); NAME=@FILE has it in a file
           NAME:=JSON      the same, for numbers, lists, objects, true, false and null; NAME:=@FILE
-          NAME@FILE       a file of a form
+          NAME@FILE       a file of a form; without a NAME and a form the body itself, byte for byte
           a[b][]=TEXT     a member deeper in the object
 
-        Standard input is sent as the body if there is no item and it is not a terminal (-I: never).
+        Standard input is sent as the body if there is no item and it is not a terminal (-I: never). A URL without a
+        scheme is loaded with https, one of this machine with http.
 
 
-        """ + Help.options(of: .httpie) + "\n    Exit codes, those of httpie:\n\n"
+        """ + Help.options(of: .httpie) + "\nExit codes, those of httpie:\n\n"
         + Help.exitCodes(HTTPieExit.allCases.map { ($0.rawValue, $0.meaning) })
 
-    /// - Parameter scheme: the scheme for a URL without one; `http`, as in httpie.
+    /// - Parameter scheme: the word that named this command. `https` is the scheme of every URL without one; with
+    ///   `http` such a URL has the scheme that it has in every grammar.
     static func run(_ arguments: [String], scheme: String) async -> Int32 {
         do throws(UsageError) {
             var options = try ArgumentParser.parse(arguments, table: .httpie)
@@ -39,7 +41,7 @@ enum HTTPieCommand {
             try OptionCheck.check(options)
             return await LoadCommand.run([options]).number(in: .httpie)
         } catch {
-            _ = Console.usage(error.words, "urlload http --help")
+            _ = Console.usage(error.words, Grammar.httpie.help)
             return HTTPieExit.other.rawValue
         }
     }
@@ -136,9 +138,7 @@ enum HTTPieCommand {
     /// Adds the body.
     private static func fill(_ options: inout Options, _ items: [HTTPieItem]) throws(UsageError) {
         let hasFiles = items.contains { $0.mark == .file }
-        if hasFiles, options.items.kind == .json {
-            throw UsageError("files are sent in a form: -f, or --multipart")
-        }
+        if hasFiles, options.items.kind == .json { return try send(items, &options) }
         if items.isEmpty {
             if options.items.kind == .json, !options.request.payloads.isEmpty { setJSONTypes(&options) }
             guard options.request.payloads.isEmpty, !options.items.ignoresInput, isatty(STDIN_FILENO) == 0,
@@ -164,10 +164,25 @@ enum HTTPieCommand {
             for item in items {
                 options.request.formFields.append(
                     item.mark == .file
-                        ? try FormField("\(item.name)=@\(item.value)")
+                        ? try FormField("\(item.name)=@\(item.value)", "NAME@FILE")
                         : FormField(name: item.name, content: .text(try value(item))))
             }
         }
+    }
+
+    /// Sends the file of the item `@FILE` as the body, with the media type of its name.
+    private static func send(_ items: [HTTPieItem], _ options: inout Options) throws(UsageError) {
+        guard items.count == 1, items[0].name.isEmpty, options.request.payloads.isEmpty else {
+            throw UsageError(
+                "files are sent in a form: -f, or --multipart; @FILE without a name is the whole body")
+        }
+        let field = try FormField("=@\(items[0].value)", "@FILE")
+        guard case .file(let path) = field.content else { return }
+        options.request.payloads = [.file(path)]
+        let place = URL(filePath: path)
+        let guess = place.pathExtension.isEmpty ? nil : RequestBody.file(place).contentType
+        if let type = field.type ?? guess { addField(&options, .contentType, type) }
+        setJSONTypes(&options)
     }
 
     private static func object(_ items: [HTTPieItem]) throws(UsageError) -> String {

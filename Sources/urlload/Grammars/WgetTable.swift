@@ -26,6 +26,9 @@ extension OptionTable {
         if !options.output.failsWithBody { options.output.failsOnStatus = true }
         if options.request.acceptsCompressed == nil { options.request.acceptsCompressed = false }
         if options.request.asksForHead { options.outputs = [.nothing] }
+        options.retries.continuesBodies = true
+        options.retries.repeatsAnyMethod = options.given.contains("tries")
+        if !options.retries.repeatsAnyMethod { options.retries.count = 19 }
     }
 
     private static let wgetFiles: [OptionRule] = [
@@ -85,7 +88,7 @@ extension OptionTable {
             $0.saving.keepsOwnTime = true
         },
         OptionRule(.output, nil, "start-pos", "OFFSET", "begin at this offset") { (options, text) throws(UsageError) in
-            options.output.resuming = try OptionValue.resuming(text)
+            options.output.resuming = try OptionValue.resuming(text, "--start-pos")
         },
         OptionRule(.output, nil, flag: "no-directories", "create no folders (default)") {
             $0.changeFolders { $0.isForced = false }
@@ -101,7 +104,7 @@ extension OptionTable {
                 (options.request.fields, options.request.removedFields) = (Headers(), [])
                 return
             }
-            let (name, value) = try OptionValue.field(text)
+            let (name, value) = try OptionValue.field(text, "--header")
             if value.isEmpty {
                 options.request.removedFields.append(name)
             } else {
@@ -170,16 +173,25 @@ extension OptionTable {
     ]
 
     private static let wgetLimits: [OptionRule] = [
-        OptionRule(.retries, "t", "tries", "N", "at most N attempts; 0 for no limit") {
+        OptionRule(.retries, "t", "tries", "N", "at most N attempts, default 20; 0 for no limit") {
             (options, text) throws(UsageError) in
             let count = text == "inf" ? 0 : try OptionValue.count(text, "--tries", from: 0)
             options.retries.count = count == 0 ? .max : count - 1
         },
         OptionRule(
-            .retries, nil, switch: "retry-connrefused", "also after a refused connection", \.retries.includesRefused),
-        OptionRule(.retries, nil, "waitretry", "SECONDS", "wait that long before each retry") {
+            .retries, nil, switch: "retry-connrefused", "also after a refused connection, or with no way to the host",
+            \.retries.includesRefused),
+        OptionRule(
+            .retries, nil, switch: "retry-on-host-error", "also after a failed lookup of the host",
+            \.retries.includesHosts),
+        OptionRule(.retries, nil, "retry-on-http-error", "LIST", "also after these statuses, such as 429,503") {
             (options, text) throws(UsageError) in
-            options.retries.delay = try OptionValue.secondsOrNone(text, "--waitretry")
+            options.retries.statuses = try OptionValue.statuses(text, "--retry-on-http-error")
+        },
+        OptionRule(
+            .retries, nil, "waitretry", "SECONDS", "wait 1, 2, 3 … seconds before attempts, at most this; default 10"
+        ) { (options, text) throws(UsageError) in
+            options.retries.delay = try OptionValue.secondsOrNone(text, "--waitretry") ?? .zero
         },
         OptionRule(.limits, "T", "timeout", "SECONDS", "idle timeout: end a load when the server is silent") {
             (options, text) throws(UsageError) in
@@ -247,7 +259,6 @@ extension ForeignOption {
         ForeignOption("--quota -Q", near: "--max-time of the other grammar"),
         ForeignOption("--random-wait", near: "--wait"),
         ForeignOption("--warc-file --input-metalink --metalink-over-http"),
-        ForeignOption("--retry-on-http-error", near: "--tries"),
         ForeignOption("--secure-protocol --ciphers --ca-directory --crl-file --pinnedpubkey", near: "--ca-certificate"),
         ForeignOption("--bind-address", near: "--interface of the other grammar"),
         ForeignOption("--restrict-file-names"),

@@ -6,16 +6,18 @@ import Glibc
 import URLLoading
 
 enum ErrorWords {
-    static func make(_ failure: Report.Failure) -> String {
+    /// - Parameter grammar: the one whose options the message names.
+    static func make(_ failure: Report.Failure, in grammar: Grammar) -> String {
         if failure.reason == Report.Failure.ownReason { return failure.detail ?? failure.reason }
         switch failure.exit {
         case .httpError, .write, .read, .file: return failure.detail ?? failure.reason
         default: break
         }
         let name = failure.phase.map { "\(failure.reason), \($0)" } ?? failure.reason
-        if let proxy = failure.proxy { return atProxy(proxy, failure, name) }
-        let words = sentences[failure.reason].map { "\($0) (\(name))" } ?? name
-        let remedy = failure.remedy.map { "; \($0)" } ?? ""
+        let place = grammar == .curl ? "" : "with the options of 'urlload URL': "
+        let remedy = failure.remedy.map { "; \(place)\($0)" } ?? ""
+        if let proxy = failure.proxy { return atProxy(proxy, failure, name, grammar) + remedy }
+        let words = sentences[failure.reason].map { "\(grammar.naming($0)) (\(name))" } ?? name
         guard let detail = failure.detail, !reasonsWithoutDetail.contains(failure.reason) else { return words + remedy }
         return "\(words): \(detail)" + remedy
     }
@@ -38,14 +40,15 @@ enum ErrorWords {
     }
 
     /// The message for an error of a proxy. The detail begins with the name of the proxy, which the message repeats.
-    private static func atProxy(_ proxy: String, _ failure: Report.Failure, _ name: String) -> String {
-        let words = proxySentences[failure.reason] ?? sentences[failure.reason]
+    private static func atProxy(
+        _ proxy: String, _ failure: Report.Failure, _ name: String, _ grammar: Grammar
+    ) -> String {
+        let words = (proxySentences[failure.reason] ?? sentences[failure.reason]).map(grammar.naming)
         let detail = failure.detail.flatMap {
             $0.firstRange(of: ": ").map { range in String(failure.detail?[range.upperBound...] ?? "") }
         }
         let rest = reasonsWithoutDetail.contains(failure.reason) ? nil : detail
         return "at the proxy \(proxy): " + (words.map { "\($0) (\(name))" } ?? name) + (rest.map { ": \($0)" } ?? "")
-            + (failure.remedy.map { "; \($0)" } ?? "")
     }
 
     /// Sentences that differ for proxies.
@@ -61,19 +64,20 @@ enum ErrorWords {
     ]
 
     /// The message for a client certificate that cannot be read.
-    static func identity(_ error: LoadError) -> String {
-        guard let words = sentence(error.reason) else { return "\(error)" }
+    static func identity(_ error: LoadError, in grammar: Grammar) -> String {
+        guard let words = sentence(error.reason).map(grammar.naming) else { return "\(error)" }
         guard let detail = error.detail, error.reason != .wrongPassphrase else { return words }
         return "\(words): \(detail)"
     }
 
     /// A message that a saved file contains an error page; `nil` if it does not.
-    static func savedPage(_ report: Report) -> String? {
-        guard let file = report.file, isRegular(file), let status = report.head?.status, status.code >= 400
+    static func savedPage(_ report: Report, in grammar: Grammar) -> String? {
+        guard let file = report.file, isRegular(file), report.bytes > 0, let status = report.head?.status,
+            status.code >= 400
         else { return nil }
         return
             "\(report.effectiveURL ?? report.url): the server answered \(status), "
-            + "and \(file) holds that page; -f saves none"
+            + "and \(file) holds that page; \(grammar.naming("-f saves none"))"
     }
 
     private static func isRegular(_ path: String) -> Bool {
@@ -164,14 +168,18 @@ enum ErrorWords {
 extension TLSOptions {
     /// Reads the client identity and applies all options to the settings of a session.
     ///
-    /// - Parameter tell: receives the message if the identity cannot be read.
+    /// - Parameters:
+    ///   - grammar: the one whose options the message names.
+    ///   - tell: receives the message if the identity cannot be read.
     /// - Returns: the code to exit with; `nil` if the settings are complete.
-    func apply(to tls: inout Configuration.TLS, _ tell: (String) -> Void) async -> ExitCode? {
+    func apply(
+        to tls: inout Configuration.TLS, in grammar: Grammar = .curl, _ tell: (String) -> Void
+    ) async -> ExitCode? {
         do throws(LoadError) {
             try apply(try await identity(), to: &tls)
             return nil
         } catch {
-            tell(ErrorWords.identity(error))
+            tell(ErrorWords.identity(error, in: grammar))
             return ExitCode(error)
         }
     }

@@ -10,17 +10,17 @@ enum WriteOutValues {
 
     /// In alphabetical order, as in curl's JSON.
     static func all(_ report: Report, _ job: Job) -> [Value] {
-        (response(report) + request(report, job) + connection(report) + counts(report) + times(report)).sorted {
+        (response(report, job) + request(report, job) + connection(report) + counts(report) + times(report)).sorted {
             $0.name < $1.name
         }
     }
 
-    private static func response(_ report: Report) -> [Value] {
+    private static func response(_ report: Report, _ job: Job) -> [Value] {
         let code = report.isUnchanged ? 304 : Int64(report.head?.status.code ?? 0)
         let shown = String(repeating: "0", count: max(0, 3 - "\(code)".count)) + "\(code)"
         return [
             ("content_type", .optional(report.head?.headers[.contentType])),
-            ("errormsg", .optional(report.failure.map { ErrorWords.make($0) })),
+            ("errormsg", .optional(report.failure.map { ErrorWords.make($0, in: job.options.shared.grammar) })),
             ("exitcode", .integer(Int64(report.failure?.exit.rawValue ?? 0))),
             ("filename_effective", .optional(report.file)),
             ("http_code", code == 0 ? .text(shown) : .integer(code)),

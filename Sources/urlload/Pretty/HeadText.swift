@@ -11,8 +11,11 @@ enum HeadText {
     static func make(_ head: HTTPHead) -> String {
         // HTTP/2 has no reason phrases (RFC 9113 §8.3.2); the space before it remains, as in curl.
         var text = "\(head.version) " + (head.version > .http11 ? "\(head.status.code) " : "\(head.status)") + "\r\n"
-        for field in head.headers { text += "\(field.name): \(field.value)\r\n" }
-        return text + "\r\n"
+        return text + lines(head.headers) + "\r\n"
+    }
+
+    static func lines(_ fields: Headers) -> String {
+        fields.map { "\($0.name): \($0.value)\r\n" }.joined()
     }
 
     /// A request as HTTP/1.1 sends it to the server.
@@ -20,8 +23,7 @@ enum HeadText {
         let path = request.url.path(percentEncoded: true)
         let query = request.url.query(percentEncoded: true).map { "?" + $0 } ?? ""
         var text = "\(request.method) \(path.isEmpty ? "/" : path)\(query) HTTP/1.1\r\n"
-        for field in fields { text += "\(field.name): \(field.value)\r\n" }
-        return text + "\r\n"
+        return text + lines(fields) + "\r\n"
     }
 
     /// Colours the start line and the names of fields.

@@ -68,7 +68,7 @@ enum TLSCommand {
         if let code = Signals.exitCode { return code }
         guard let trust = await seen.trust ?? failure?.serverTrust else {
             guard let failure else { return .other }
-            screen.message("\(target.authority): \(ErrorWords.make(Report.Failure(failure)))")
+            screen.message("\(target.authority): \(ErrorWords.make(Report.Failure(failure), in: .curl))")
             return ExitCode(failure)
         }
         let agreed = stream.metrics.transactions.last.flatMap(TLSDrawing.Agreed.init)

@@ -94,6 +94,17 @@ enum BodyOutput {
         _ = try exchange.ends()
     }
 
+    /// Completes the output, after the trailers that are written behind a body with `-i`.
+    func end(_ trailers: Headers) throws(OutputError) {
+        let text = HeadText.lines(trailers)
+        if case .pretty = self {
+            try commit()
+            return try FileDescriptor.standardOutput.write(text)
+        }
+        if !text.isEmpty { try write(text) }
+        try commit()
+    }
+
     func write(head: HTTPHead) throws(OutputError) {
         if case .pretty(let body) = self { return try body.write(head: head) }
         try write(HeadText.make(head))

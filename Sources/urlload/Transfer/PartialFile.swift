@@ -18,6 +18,8 @@ struct PartialFile: Sendable {
     /// seconds, which a clock hardly does. It is sent as If-Range, so that the server validates the part (RFC 9110
     /// §13.1.5).
     let date: HTTPDate?
+    /// True if the bytes before the offset are all those of the file itself, and not those of `FILE.part`.
+    let isFile: Bool
 
     /// - Parameter offset: the offset to resume at; `nil` for the end of the file.
     /// - Returns: `nil` without a partial file.
@@ -31,7 +33,7 @@ struct PartialFile: Sendable {
         } else if stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_size > 0 {
             place = path
         } else if let offset {
-            (place, self.offset, date) = (path, offset, nil)
+            (place, self.offset, date, isFile) = (path, offset, nil, false)
             return
         } else {
             return nil
@@ -39,6 +41,7 @@ struct PartialFile: Sendable {
         self.offset = offset ?? Int64(status.st_size)
         let seconds = Int64(status.st_mtim.tv_sec)
         let isGiven = status.st_mtim.tv_nsec == 0 && seconds > 0 && time(nil) - Int(seconds) >= 60
+        isFile = place == path && offset == nil
         date = isGiven && offset == nil ? HTTPDate(secondsSince1970: seconds) : nil
     }
 
@@ -83,8 +86,16 @@ struct PartialFile: Sendable {
                         .rangeNotSatisfiable, phase: .receiving, party: .remote,
                         detail: "the server has fewer bytes than \(path)")))
         case _ where head.status.code >= 400: return .refused(Report.Failure(head.status))
+        // A server without ranges sends the file that is here: of the same length and, if the file has the server's
+        // time, of the same time.
+        case .ok where isWhole(head.headers): return .complete
         default: return .whole
         }
+    }
+
+    private func isWhole(_ headers: Headers) -> Bool {
+        isFile && headers[.contentLength] == "\(offset)" && !headers.contains(.contentEncoding)
+            && (date == nil || headers[.lastModified].flatMap { HTTPDate($0) } == date)
     }
 
     /// Opens the partial file for appending.

@@ -183,7 +183,8 @@ enum QueryText {
             : base.hasSuffix("?") || base.hasSuffix("&") ? "" : "&"
         guard let extended = URL(string: base + mark + text + whole.dropFirst(base.count)) else {
             throw LoadError(
-                .badURL, phase: .preparing, party: .local, detail: "the URL with the query that -G adds is not valid")
+                .badURL, phase: .preparing, party: .local,
+                detail: "the URL is not valid with the query that is added to it")
         }
         return extended
     }

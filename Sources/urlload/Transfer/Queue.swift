@@ -88,10 +88,10 @@ struct Queue: Sendable {
             let address =
                 failure.exit == .write || failure.exit == .read
                 ? "" : AddressText.inMessage(report.effectiveURL ?? report.url) + ": "
-            screen.error(address + ErrorWords.make(failure))
+            screen.error(address + ErrorWords.make(failure, in: job.options.shared.grammar))
         }
         if let kept = report.kept { screen.message(kept.words(options)) }
-        if code == .done, let page = ErrorWords.savedPage(report) { screen.message(page) }
+        if code == .done, let page = ErrorWords.savedPage(report, in: options.shared.grammar) { screen.message(page) }
         var written = ExitCode.done
         // No line of a summary follows the lines of events, so that every line is an event.
         if options.output.printsSummary, !options.output.printsEvents {
@@ -160,11 +160,12 @@ extension Report.Kept {
         guard isResumable else {
             return "\(file): \(ProgressLine.size(bytes))\(of) were received; they are in \(file).part"
         }
+        let grammar = options.shared.grammar
         let advice =
             switch (options.output.resuming, isChecked) {
             case (.always, _), (.ifChecked, true): "repeat the command to resume"
-            case (_, true): "repeat with -C to resume"
-            default: "repeat with -C - to resume without validation"
+            case (_, true): grammar.naming("repeat with -C to resume")
+            default: "repeat with \(grammar == .curl ? "-C -" : "-c") to resume without validation"
             }
         return "\(file): \(ProgressLine.size(bytes))\(of) are kept; \(advice)"
     }

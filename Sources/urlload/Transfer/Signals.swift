@@ -36,6 +36,14 @@ enum Signals {
         if exitCode != nil { stop() }
     }
 
+    /// Waits, at most until a signal arrives.
+    static func pause(_ duration: Duration) async {
+        let end = ContinuousClock.now + duration
+        while exitCode == nil, ContinuousClock.now < end {
+            try? await Task.sleep(for: min(.milliseconds(100), end - ContinuousClock.now))
+        }
+    }
+
     private static func listen() {
         // A closed pipe shall be an error of `write`, not the end of the process before files are cleaned up.
         signal(SIGPIPE, SIG_IGN)

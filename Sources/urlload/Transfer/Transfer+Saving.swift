@@ -132,6 +132,7 @@ extension Transfer {
             switch partial.answer(response.http) {
             case .complete:
                 attempt.file = try partial.commit()
+                attempt.isUnchanged = partial.isFile
                 screen.message("\(partial.path): is complete already")
             case .whole:
                 screen.message("\(partial.path): the server sends the whole file, which replaces the partial one")

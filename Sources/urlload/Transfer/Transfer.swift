@@ -15,19 +15,40 @@ struct Transfer: Sendable {
     let heads: HeadFile?
     /// Collects what a report shows; `nil` without a report.
     var evidence: Evidence?
+    /// What an earlier attempt has left of a body that cannot be written anew.
+    var rest: BodyRest?
 
     @concurrent func run(_ text: String) async -> Report {
-        let address = AddressText.url(text)
-        let line = screen.progress(of: address.map { FileName.make(for: $0) } ?? AddressText.inMessage(text))
-        let watch = Watch(line, heads, ExchangeOutput(options, isTerminal: screen.bodyIsOnTerminal))
-        guard let url = address else {
-            defer { line.end() }
+        guard let url = AddressText.url(text) else {
             var report = Report(url: AddressText.inMessage(text))
             report.failure = Report.Failure(LoadError(.badURL, phase: .preparing, party: .local))
-            return finished(report, watch)
+            return report
         }
+        let line = screen.progress(of: FileName.make(for: url))
+        var (transfer, attempt, attempts) = (self, Attempt(), Attempts(options))
+        var report = await attempted(url, line, attempt)
+        while Signals.exitCode == nil, let failure = report.failure, let delay = attempts.next(after: failure),
+            let next = transfer.repeated(self, after: attempt)
+        {
+            let words = ErrorWords.make(failure, in: options.shared.grammar)
+            screen.message("\(AddressText.inMessage(report.url)): \(attempts.words(delay)): \(words)")
+            await Signals.pause(delay)
+            guard Signals.exitCode == nil else { break }
+            line.begins(at: 0, of: nil)
+            // An attempt that ends before its response leaves the part of the one before.
+            let kept = report.kept.flatMap { $0.isResumable ? $0 : nil }
+            (transfer, attempt) = (next, Attempt())
+            report = await transfer.attempted(url, line, attempt)
+            if report.failure != nil, report.kept == nil { report.kept = kept }
+        }
+        line.end(attempt.isUnchanged ? nil : report.savedLine(line.elapsed))
+        return report
+    }
+
+    /// Makes one attempt.
+    private func attempted(_ url: URL, _ line: Screen.Progress, _ attempt: Attempt) async -> Report {
+        let watch = Watch(line, heads, ExchangeOutput(options, isTerminal: screen.bodyIsOnTerminal))
         var report = Report(url: AddressText.shown(url))
-        let attempt = Attempt()
         if options.output.reportFile != nil { attempt.preview = BodyPreview() }
         do { try await load(url, watch, attempt) } catch let error as LoadError {
             // If the input could not be read, the error of the command's own body sequence is reported.
@@ -41,9 +62,7 @@ struct Transfer: Sendable {
         }
         if attempt.isUnchanged { report.failure = nil }
         attempt.fill(&report)
-        report = finished(report, watch)
-        line.end(report.savedLine(line.elapsed))
-        return report
+        return finished(report, watch)
     }
 
     private func load(_ url: URL, _ watch: Watch, _ attempt: Attempt) async throws {
@@ -93,8 +112,9 @@ struct Transfer: Sendable {
         if case .from(let offset) = options.output.resuming, options.request.upload == nil {
             request.headers[.range] = "bytes=\(offset)-"
         }
+        rest?.request(in: &request)
         try await session.load(request, decisions: decisions) { response, body in
-            try await receive(response, body, url, watch, attempt)
+            try await receive(response, body, url, watch, attempt) { body.trailers }
         }
     }
 
@@ -145,8 +165,10 @@ struct Transfer: Sendable {
     /// Thrown for a status that ends the load; the status itself is in the attempt.
     struct RefusedStatus: Error {}
 
+    /// - Parameter trailers: called at the end of the body; returns its trailer fields.
     func receive<Body: AsyncSequence>(
-        _ response: Response, _ body: Body, _ url: URL, _ watch: Watch, _ attempt: Attempt
+        _ response: Response, _ body: Body, _ url: URL, _ watch: Watch, _ attempt: Attempt,
+        trailers: () -> Headers = { Headers() }
     ) async throws where Body.Element: ContiguousBytes {
         attempt.response = response
         try heads?.check()
@@ -165,11 +187,21 @@ struct Transfer: Sendable {
                 throw RefusedStatus()
             }
         }
+        var skipped = try rest?.skipped(response.http) ?? 0
+        attempt.bytes = (rest?.offset ?? 0) - skipped
         let output = try open(response, url, watch)
         watch.progress.answers(response.expectedLength)
         do {
-            try await pass(body, watch, attempt) { if !options.output.dropsBody { try output.write($0) } }
-            if let exchange = watch.exchange { try output.end(exchange) } else { try output.commit() }
+            try await pass(body, watch, attempt) { bytes in
+                let count = min(Int(clamping: skipped), bytes.count)
+                skipped -= Int64(count)
+                if !options.output.dropsBody { try output.write(UnsafeRawBufferPointer(rebasing: bytes[count...])) }
+            }
+            if let exchange = watch.exchange {
+                try output.end(exchange)
+            } else {
+                try output.end(options.output.includesHead ? trailers() : Headers())
+            }
             options.output.joined?.begin()
         } catch {
             if attempt.failure?.exit != .tooLarge {

@@ -135,10 +135,12 @@ final class Screen: Sendable {
             }
         }
 
-        /// Removes the line; a summary takes its place if there is one and lines are shown.
+        /// Removes the line; a summary takes its place if there is one and lines are shown. In wget's grammar, which
+        /// numbers files, it is written into a pipe, too.
         func end(_ summary: String? = nil) {
             screen.state.withLock { $0.board?.end(id) }
-            screen.put(screen.showsProgress ? summary.map { [Screen.printable($0)] } ?? [] : [])
+            let isShown = screen.showsProgress || screen.shared.grammar == .wget && !screen.shared.isSilent
+            screen.put(isShown ? summary.map { [Screen.printable($0)] } ?? [] : [])
         }
     }
 

@@ -23,6 +23,8 @@ enum CurlLines {
         -sIL U/moved
         -i U/plain
         -isL U/moved
+        -si U/trailers
+        -s U/trailers
         -s --anyauth -u ada:secret -D heads.txt -o body.txt U/door
         -si --anyauth -u ada:secret U/door
         -X GET U/plain

@@ -72,6 +72,12 @@ struct DifferenceTableTests {
         "HTTP/0.9": Claim(
             theirs: { $0.code == 0 && $0.files["out.txt"] == "ancient\n" },
             ours: { $0.code == 7 && $0.files["out.txt"] == nil }),
+        "a URL without a scheme": Claim(
+            theirs: { $0.output == "http://name.test/" }, ours: { $0.output == "https://name.test/" }),
+        "`-c` and a longer file": Claim(
+            theirs: { $0.files["data.txt"]?.hasPrefix("line one") == true },
+            ours: { $0.files["data.txt"] == "plain text\n" }),
+        "a POST whose connection is lost": Claim(theirs: { $0.received.count > 1 }, ours: sends(1)),
         "`--session NAME`": Claim(
             theirs: { $0.files.values.contains { $0.contains("X-One") } },
             ours: { !$0.files.values.contains { $0.contains("X-One") } }),

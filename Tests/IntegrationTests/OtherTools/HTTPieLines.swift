@@ -25,6 +25,13 @@ enum HTTPieLines {
         --ignore-stdin -f U/echo name=Ada 'note=a b&c'
         --ignore-stdin --form PUT U/echo a=1 b=2
         --ignore-stdin -f U/echo f@up.bin a=1
+        --ignore-stdin POST U/echo @data.txt
+        --ignore-stdin U/echo @doc.json q==1
+        --ignore-stdin PUT U/echo @up.bin X-One:1
+        --ignore-stdin -f U/echo @up.bin
+        --ignore-stdin U/echo @data.txt @doc.json
+        --ignore-stdin U/echo f@data.txt
+        --ignore-stdin U/echo @missing.txt
         --ignore-stdin --multipart U/echo a=1 b=2
         --ignore-stdin --raw 'text' U/echo
         --ignore-stdin -j --raw '{"a":1}' U/echo

@@ -23,7 +23,8 @@ enum OtherToolOrigin {
             "jar.txt": Array("# Netscape HTTP Cookie File\n127.0.0.1\tFALSE\t/\tFALSE\t0\tjar\tyes\n".utf8),
             "options.txt": Array(
                 "# options\nurl = \"\(base)/echo\"\n-d \"a=1\"\nheader = \"X-Conf: yes\"\nsilent\n".utf8),
-            "part.bin": Array(content[..<100]), "whole.bin": content, "tag-in.txt": Array("\"f1\"\n".utf8),
+            "part.bin": Array(content[..<100]), "whole.bin": content, "same.txt": Array("same size!\n".utf8),
+            "tag-in.txt": Array("\"f1\"\n".utf8),
             "urls.txt": Array("\(base)/file\n\(base)/folder/name.txt\n".utf8),
         ]
         for (name, bytes) in files { try Data(bytes).write(to: URL(fileURLWithPath: folder.path + "/" + name)) }
@@ -49,6 +50,9 @@ enum OtherToolOrigin {
         case "/cookies": .ok("", headers: ["Set-Cookie": "k=v; Path=/"])
         case "/named": .ok("named\n", headers: ["Content-Disposition": "attachment; filename=\"given.txt\""])
         case "/cut": .ok(.declared(1000, bytes: Array(repeating: 0x78, count: 100)))
+        case "/lost": .raw([])
+        case "/halves": halves(request)
+        case "/trailers": .ok(.chunks(["with trailers\n"], trailers: ["X-Sum": "1"]))
         case "/door": door(request)
         case "/file": file(request)
         case "/ancient": .raw([.bytes(Array("ancient\n".utf8))])
@@ -67,6 +71,16 @@ enum OtherToolOrigin {
             return .status(.unauthorized, headers: [.wwwAuthenticate: "Basic realm=\"r\""])
         }
         return .ok("in\n")
+    }
+
+    /// Cuts the body unless the rest is asked for.
+    private static func halves(_ request: HTTPTestServer.RecordedRequest) -> HTTPTestServer.Response {
+        guard request.headers[.range] == "bytes=100-" else {
+            return .ok(.declared(Int64(content.count), bytes: Array(content[..<100])))
+        }
+        return .status(
+            .partialContent, headers: [.contentRange: "bytes 100-\(content.count - 1)/\(content.count)"],
+            body: .bytes(Array(content[100...])))
     }
 
     private static func file(_ request: HTTPTestServer.RecordedRequest) -> HTTPTestServer.Response {

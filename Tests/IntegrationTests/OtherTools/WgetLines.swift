@@ -21,6 +21,11 @@ enum WgetLines {
         -q -i urls.txt
         -qc -O part.bin U/file
         -q -c U/file
+        -q -c -O same.txt U/plain
+        -q -c -O whole.bin U/file
+        -q --waitretry=0 -O out.txt U/halves
+        -q --waitretry=0 -O - U/halves
+        -q --tries=2 --waitretry=0 U/halves
         -q -N U/file
         -q --header='X-One: 1' U/plain -O out.txt
         -q -U Agent/1.0 U/plain -O out.txt

@@ -166,6 +166,10 @@ struct DownloadRows {
             await expectFailure(.cannotCreateFile) {
                 try await session.download(Request(url: origin.url("/file")), to: folder.url("no/x"))
             }
+            let refused = await failure(.cannotCreateFile) {
+                try await session.download(Request(url: origin.url("/file")), to: URL(filePath: "/proc/x"))
+            }
+            #expect(refused?.detail?.contains("does not exist") == false)
             unlink(place.path())
         }
     }

@@ -259,6 +259,8 @@ final class DownloadWork: Sendable {
     private static func words(_ failure: IOFailure, _ destination: String?, _ folder: String) -> String {
         switch failure.code {
         case .system(EISDIR): "the destination \(destination ?? "") is a folder: add the name of the file"
+        // Some folders of the system, such as /proc, exist and take no files.
+        case .system(ENOENT) where access(folder, F_OK) == 0: "no file can be created in the folder \(folder)"
         case .system(ENOENT): "the folder \(folder) does not exist: create it before"
         default: failure.words
         }
