@@ -99,8 +99,8 @@ extension PostgresStatements {
     /// Makes transfers ready whose time has come, and those of agents that have not renewed their claims; forgets what
     /// says nothing any more of agents, hosts and affinities.
     func tidy() async throws(PostgresFailure) {
-        var whole = Int64?.none
-        try await promote(since: &whole)
+        var whole = DueLook()
+        try await promote(1_000, &whole)
         if endsForeignClaims {
             let freed = try await connection.run(
                 "free",
@@ -131,6 +131,14 @@ extension PostgresStatements {
             """, [.text(agent)])
     }
 
+    /// The looks of an agent for transfers whose time has come.
+    struct DueLook: Sendable {
+        /// Where the next one begins, in microseconds since 1970 of the database's clock; `nil` for everything.
+        var since: Int64?
+        /// Whether the last one has left some.
+        var leavesMore = false
+    }
+
     /// How far the times of transfers may lie before the last look, in microseconds: they are seen when their change is
     /// committed.
     private static let lateness: Int64 = 2_000_000
@@ -139,24 +147,26 @@ extension PostgresStatements {
     ///
     /// The index has entries of all that have waited since the last vacuum, and of more while a transaction elsewhere
     /// is held open, so a look does not begin at the earliest one.
-    /// - Parameter since: where the look begins, in microseconds since 1970 of the database's clock, `nil` for
-    ///   everything. It is set to where the next one may begin, if this one came to its end.
+    /// - Parameters:
+    ///   - most: how many. An agent that claims makes few ready: it waits for that, and others for its locks.
+    ///   - look: where the look begins, and then where the next one may.
     /// - Returns: whether there were some.
     @discardableResult
-    private func promote(since: inout Int64?) async throws(PostgresFailure) -> Bool {
-        let most = 1_000
+    private func promote(_ most: Int, _ look: inout DueLook) async throws(PostgresFailure) -> Bool {
         let promoted = try await connection.run(
             "promote",
             """
-            WITH chosen AS (SELECT number FROM urlloading.claim
+            WITH chosen AS (SELECT number, due FROM urlloading.claim
             WHERE due >= coalesce(timestamptz 'epoch' + $1::bigint * interval '1 microsecond', '-infinity')
-            AND due <= statement_timestamp() AND agent IS NULL ORDER BY due LIMIT \(most) FOR UPDATE SKIP LOCKED),
+            AND due <= statement_timestamp() AND agent IS NULL ORDER BY due LIMIT $2::integer FOR UPDATE SKIP LOCKED),
             promoted AS (UPDATE urlloading.claim SET ready = true, due = NULL FROM chosen
             WHERE claim.number = chosen.number RETURNING claim.number)
-            SELECT count(*), (extract(epoch FROM statement_timestamp()) * 1e6)::bigint FROM promoted
-            """, [.init(since)])
+            SELECT (SELECT count(*) FROM promoted), count(*), (extract(epoch FROM max(due)) * 1e6)::bigint,
+            (extract(epoch FROM statement_timestamp()) * 1e6)::bigint FROM chosen
+            """, [.init(look.since), .init(most)])
         guard let row = promoted.rows.first else { return false }
-        if row.integer(0) < most { since = row.integer(1) - Self.lateness }
+        look.leavesMore = row.integer(1) == most
+        look.since = row.integer(look.leavesMore ? 2 : 3) - Self.lateness
         return row.integer(0) > 0
     }
 
@@ -175,23 +185,25 @@ extension PostgresStatements {
 
     /// Claims transfers.
     /// - Parameters:
-    ///   - promotes: whether transfers whose time has come are made ready first. Otherwise that is done only if none is
-    ///     ready.
-    ///   - dueSince: where the look for them begins, see ``promote(since:)``. If none is ready, it begins at the
-    ///     earliest one.
+    ///   - promotes: whether transfers whose time has come are made ready first. Otherwise that is done only if the last
+    ///     look has left some, or none is ready.
+    ///   - look: the look for them. If none is ready, it begins at the earliest one.
     func claim(
-        _ request: ClaimRequest, promotes: Bool, dueSince: inout Int64?
+        _ request: ClaimRequest, promotes: Bool, _ look: inout DueLook
     ) async throws(PostgresFailure) -> ClaimedTransfers {
         switch request {
         case .ready(let count, let room, let last, let takesDiscretionary):
-            let looksAtAll = promotes && dueSince == nil
-            if promotes { try await promote(since: &dueSince) }
+            // More than are claimed: what is ready grows, so that priorities and identifiers have their turn.
+            let most = max(32, 4 * count)
+            let promotesFirst = promotes || look.leavesMore
+            let looksAtAll = promotesFirst && look.since == nil
+            if promotesFirst { try await promote(most, &look) }
             var (found, begun) = (ClaimedTransfers(), Int64?.none)
             let choice = Choice(count: count, room: room, takesDiscretionary: takesDiscretionary)
             found.transfers = try await claim(choice, after: last, &begun)
-            if found.transfers.isEmpty, !looksAtAll {
-                dueSince = nil
-                if try await promote(since: &dueSince) {
+            if found.transfers.isEmpty, !looksAtAll || look.leavesMore {
+                look.since = nil
+                if try await promote(1_000, &look) {
                     found.transfers = try await claim(choice, after: last, &begun)
                 }
             }

@@ -18,8 +18,8 @@ final class PostgresJournal: Journal {
         var connected = Poller.now()
         /// The moment of the poller's clock from which on a claim makes transfers ready whose time has come.
         var promotion: Int64 = 0
-        /// Where the next look for them begins, see ``PostgresStatements/promote(since:)``.
-        var dueSince: Int64?
+        /// The look for them.
+        var dueLook = PostgresStatements.DueLook()
         /// Claims that the last renewal has found, and that this agent did not know.
         var unknown: Set<TransferClaim> = []
         /// Whether this agent takes no more work, which each renewal records: the database may be away at first.
@@ -419,13 +419,13 @@ final class PostgresJournal: Journal {
 
     func claim(_ request: ClaimRequest) async throws(JournalFailure) -> ClaimedTransfers {
         try await ask { statements throws(PostgresFailure) in
-            var (promotes, dueSince): (Bool, Int64?) = self.state.withLock { state in
-                guard case .ready = request, Poller.now() >= state.promotion else { return (false, state.dueSince) }
+            var (promotes, look) = self.state.withLock { state in
+                guard case .ready = request, Poller.now() >= state.promotion else { return (false, state.dueLook) }
                 state.promotion = Poller.now() + Self.promotionDelay
-                return (true, state.dueSince)
+                return (true, state.dueLook)
             }
-            let found = try await statements.claim(request, promotes: promotes, dueSince: &dueSince)
-            self.state.withLock { [dueSince] in $0.dueSince = dueSince }
+            let found = try await statements.claim(request, promotes: promotes, &look)
+            self.state.withLock { [look] in $0.dueLook = look }
             return found
         }
     }

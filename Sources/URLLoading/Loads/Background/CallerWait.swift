@@ -2,6 +2,7 @@
 
 // The wait of a caller for the agent, which ends with the caller's task.
 
+import Synchronization
 import URLLoadingIO
 
 extension BackgroundConnection {
