@@ -10,7 +10,7 @@ import URLLoading
 enum HeadText {
     static func make(_ head: HTTPHead) -> String {
         // HTTP/2 has no reason phrases (RFC 9113 §8.3.2); the space before it remains, as in curl.
-        var text = "\(head.version) " + (head.version > .http11 ? "\(head.status.code) " : "\(head.status)") + "\r\n"
+        let text = "\(head.version) " + (head.version > .http11 ? "\(head.status.code) " : "\(head.status)") + "\r\n"
         return text + lines(head.headers) + "\r\n"
     }
 
@@ -22,7 +22,7 @@ enum HeadText {
     static func make(_ request: Request, _ fields: Headers) -> String {
         let path = request.url.path(percentEncoded: true)
         let query = request.url.query(percentEncoded: true).map { "?" + $0 } ?? ""
-        var text = "\(request.method) \(path.isEmpty ? "/" : path)\(query) HTTP/1.1\r\n"
+        let text = "\(request.method) \(path.isEmpty ? "/" : path)\(query) HTTP/1.1\r\n"
         return text + lines(fields) + "\r\n"
     }
 
