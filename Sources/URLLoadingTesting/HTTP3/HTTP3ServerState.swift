@@ -13,6 +13,8 @@ struct HTTP3ServerState: RecordingState {
     var complaints: [String] = []
     var frames: MostRecent<HTTP3TestServer.RecordedFrame>
     var endings: MostRecent<HTTP3TestServer.RecordedEnding>
+    /// `nil` until the server has accepted some.
+    var acceptsEarlyData: Bool?
 
     init(recordedRequests: Int) {
         record = ServerRecord(recordedRequests: recordedRequests)

@@ -18,7 +18,9 @@ struct HTTP3State: Sendable {
     private(set) var phase: Phase
     private var streams: [Int64: HTTP3Stream] = [:]
     /// The streams that wait until the peer permits more.
-    private var early: [HTTP3Stream] = []
+    private var postponed: [HTTP3Stream] = []
+    /// The request that was sent as early data, until its load begins it, and the stream that gathers its response.
+    private var sentEarly: SentEarly?
     /// The streams whose request bodies wait for acknowledgements.
     private var heldBack: [HTTP3Stream] = []
     /// Whether a response has begun.
@@ -43,6 +45,12 @@ struct HTTP3State: Sendable {
     private(set) var migration: HTTP3Migration
     /// The networks that every load of the connection may use.
     private(set) var access: NetworkAccess
+
+    private struct SentEarly: Sendable {
+        /// `nil` once its load wants it no more.
+        weak var request: EarlyRequest?
+        let stream: HTTP3Stream
+    }
 
     enum Phase: Sendable {
         /// The slot is woken at the end of the handshake.
@@ -75,12 +83,13 @@ struct HTTP3State: Sendable {
     mutating func begin(
         _ request: HTTP2Request, _ stream: HTTP3Stream, hasBody: Bool, now: Int64
     ) throws(WireViolation) -> Bool {
-        early.removeAll { $0 === stream }
+        postponed.removeAll { $0 === stream }
         guard case .open = phase, !places.isRetired else {
             throw WireViolation(.local, .http3NoStream, section: "RFC 9114 6.1")
         }
+        if takeEarly(stream) { return true }
         guard let number = try endpoint.submit(request, hasBody: hasBody) else {
-            early.append(stream)
+            postponed.append(stream)
             return false
         }
         stream.number = number
@@ -92,6 +101,43 @@ struct HTTP3State: Sendable {
         streams[number] = stream
         return true
     }
+
+    // MARK: Early data
+
+    /// Sends a request as early data, if the server is remembered and permits it.
+    /// - Parameter slot: any slot; it is not woken.
+    mutating func sendEarly(_ request: EarlyRequest, _ slot: PollSlot) {
+        guard endpoint.earlyData == .possible,
+            let number = try? endpoint.submit(request.message, hasBody: false)
+        else { return }
+        let stream = HTTP3Stream(slot: slot, urgency: request.message.urgency, hasBody: false)
+        stream.number = number
+        streams[number] = stream
+        sentEarly = SentEarly(request: request, stream: stream)
+    }
+
+    /// Gives a stream what has arrived for its request, if that was sent as early data.
+    private mutating func takeEarly(_ stream: HTTP3Stream) -> Bool {
+        // Released in any case: on another connection, the request is sent anew.
+        defer { stream.early = nil }
+        guard let sent = sentEarly, let request = stream.early, sent.request === request else { return false }
+        sentEarly = nil
+        stream.adopt(sent.stream)
+        streams[stream.number] = stream
+        endpoint.keepAlive(after: probeInterval)
+        return true
+    }
+
+    /// Ends the request that was sent as early data, once its load wants it no more.
+    private mutating func dropEarly() {
+        guard let sent = sentEarly, sent.request == nil, failure == nil else { return }
+        sentEarly = nil
+        streams[sent.stream.number] = nil
+        if !sent.stream.isOver, !sent.stream.isComplete { endpoint.reset(sent.stream.number, .requestCancelled) }
+    }
+
+    /// What became of early data.
+    var earlyData: HTTP3Endpoint.EarlyData { endpoint.earlyData }
 
     /// Takes what has arrived for a stream.
     /// - Parameter used: the bytes that the reader has consumed; the peer may send as many more.
@@ -155,12 +201,12 @@ struct HTTP3State: Sendable {
     /// - Returns: whether datagrams are due, and the slots to wake.
     mutating func end(_ stream: HTTP3Stream, now: Int64) -> (mustSend: Bool, slots: [PollSlot]) {
         lastEnd = now
-        early.removeAll { $0 === stream }
+        postponed.removeAll { $0 === stream }
         heldBack.removeAll { $0 === stream }
         guard stream.number >= 0 else {
             // It may have been woken to begin: another one may do so in its place.
             var slots: [PollSlot] = []
-            if failure == nil { wakeEarly(&slots) }
+            if failure == nil { wakePostponed(&slots) }
             return (false, slots)
         }
         streams[stream.number] = nil
@@ -316,6 +362,7 @@ struct HTTP3State: Sendable {
             }
         }
         endpoint.releaseReceived()
+        dropEarly()
         if !heldBack.isEmpty {
             for stream in heldBack where endpoint.held(on: stream.number) < Self.mostHeld / 2 { note(stream, &slots) }
             heldBack.removeAll { $0.hasUnseenEvents }
@@ -327,25 +374,28 @@ struct HTTP3State: Sendable {
         guard case .opening(let opener) = phase else { return }
         do throws(IOFailure) {
             phase = .open(try tls.facts())
-            places.setLimit(endpoint.streamsLeft)
+            if endpoint.earlyData == .rejected, let sent = sentEarly {
+                (sentEarly, streams[sent.stream.number]) = (nil, nil)
+            }
+            places.setLimit(streams.count + endpoint.streamsLeft)
             slots.append(opener)
         } catch { slots += fail(.io(error)) }
     }
 
     private mutating func permitStreams(_ slots: inout [PollSlot]) {
         places.setLimit(streams.count + endpoint.streamsLeft)
-        wakeEarly(&slots)
+        wakePostponed(&slots)
     }
 
     /// Wakes the streams that may begin now.
-    private func wakeEarly(_ slots: inout [PollSlot]) {
-        for stream in early.prefix(endpoint.streamsLeft) { note(stream, &slots) }
+    private func wakePostponed(_ slots: inout [PollSlot]) {
+        for stream in postponed.prefix(endpoint.streamsLeft) { note(stream, &slots) }
     }
 
     /// Lets no more streams begin. Those that wait for it go elsewhere.
     private func retire(_ slots: inout [PollSlot]) {
         places.retire()
-        for stream in early { note(stream, &slots) }
+        for stream in postponed { note(stream, &slots) }
     }
 
     /// The reason of a failed handshake is read in this thread, before another call of OpenSSL.
@@ -386,7 +436,7 @@ struct HTTP3State: Sendable {
         case .reset(let number, let code): fail(number, .http3(.reset(code)), &slots)
         case .violation(let number, let violation): fail(number, .wire(violation), &slots)
         case .unprocessed(let number): fail(number, .unprocessed, &slots)
-        case .settings: break
+        case .settings: if let memory = endpoint.memory { tls.remember(memory) }
         case .goAway: retire(&slots)
         case .failed(let violation, _): slots += fail(.wire(violation))
         }
@@ -441,7 +491,7 @@ struct HTTP3State: Sendable {
         places.retire()
         endpoint.close()
         for stream in streams.values { note(stream, &slots) }
-        for stream in early { note(stream, &slots) }
+        for stream in postponed { note(stream, &slots) }
         return slots
     }
 }

@@ -26,7 +26,8 @@ struct HTTPHandler: Sendable {
             var firstFreshID = Int.min
             while true {
                 if hop.calls?.makesFields == true, retries.cause != nil { try await renewFields(of: &hop, for: load) }
-                let request = try await prepare(hop, for: load, retries, &authentication)
+                var request = try await prepare(hop, for: load, retries, &authentication)
+                request.isFirst = retries.cause == nil
                 record = load.events?.begin(request)
                 let exchange: any NetworkExchange
                 if !retries.wantsFresh, let idle = try leaseIdle(request, for: load, record) {
@@ -82,7 +83,8 @@ struct HTTPHandler: Sendable {
     ) -> Bool {
         let head = exchange.head
         if let head { remember(head, of: exchange, to: request, for: load) }
-        return retries.retry(after: head?.status, request, isShared: exchange.isShared)
+        return retries.retry(
+            after: head?.status, request, isShared: exchange.isShared, wasEarly: exchange.wasEarly)
     }
 
     /// Releases the exchange of a request that failed.
@@ -241,10 +243,13 @@ struct HTTPHandler: Sendable {
         _ request: PreparedRequest, for load: LoadContext, since first: Int?, _ record: TransactionRecord?, _ hop: Hop,
         _ authentication: inout RequestAuthentication?
     ) async throws(LoadError) -> any NetworkExchange {
-        let wanted = wanted(request, load, since: first, record)
+        var wanted = wanted(request, load, since: first, record)
         guard load.core.proxies.isDirect else {
             return try await leaseThroughProxies(request, wanted, for: load, hop, &authentication)
         }
+        #if HTTP3
+        wanted.early = earlyRequest(request, load)
+        #endif
         return try await lease(request, over: request.destination.route, wanted, for: load)
     }
 
@@ -256,6 +261,17 @@ struct HTTPHandler: Sendable {
             client: load, access: NetworkAccess(request.request, load.core.requestDefaults), record: record,
             since: first)
     }
+
+    #if HTTP3
+    /// Returns what a new connection may send as early data.
+    @inline(never)
+    private static func earlyRequest(_ request: PreparedRequest, _ load: LoadContext) -> EarlyRequest? {
+        guard load.core.configuration.connections.sendsEarlyData else { return nil }
+        let asksCaller = load.signs || load.handshakeDecision != nil
+        guard EarlyDataPlan(request, asksCaller: asksCaller).obstacle == nil else { return nil }
+        return EarlyRequest(HTTP2Request(request, urgency: Task.currentPriority.urgency))
+    }
+    #endif
 
     @inline(never)
     private static func lease(
@@ -303,7 +319,8 @@ struct HTTPHandler: Sendable {
                 throw refusal
             }
             connection.admit(wanted.access)
-            return HTTP3Exchange(connection, isReused: !isNew, load, request, over: route, wanted.record)
+            return HTTP3Exchange(
+                connection, isReused: !isNew, load, request, over: route, early: wanted.early, wanted.record)
         #endif
         }
     }

@@ -35,6 +35,19 @@ extension Configuration {
         /// The versions of HTTP in use; ``HTTPVersions/automatic`` by default.
         public var httpVersions = HTTPVersions.automatic
 
+        /// Whether requests may be sent as early data over HTTP/3 (0-RTT, RFC 8470): with the first datagrams of a
+        /// connection to a server that a connection of this session has verified before, which saves a round trip.
+        /// False by default.
+        ///
+        /// - Important: Who has seen the datagrams can send them again, and the server may answer, and do what the
+        ///   request asks for, more than once. Allow this only where a GET changes nothing.
+        ///
+        /// Only the request for which a connection is made is sent so, and only GET and HEAD without a body, cookies,
+        /// credentials of any kind, parameters that look like credentials, or a decision about signatures or challenges.
+        /// A server that takes no early data, or answers it with 425 (Too Early), receives the request again after the
+        /// handshake. Needs a build with the trait `HTTP3`, without which it has no effect.
+        public var sendsEarlyData = false
+
         /// Creates the default settings.
         public init() {}
     }
