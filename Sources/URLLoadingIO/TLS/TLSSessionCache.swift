@@ -67,8 +67,8 @@ final class TLSSession: Sendable {
     }
 }
 
-/// What the layer above remembers of a server beside the sessions of one connection. It may learn that only after it
-/// was given the sessions.
+/// What the layer above remembers of a server beside the sessions of one connection. It may be known only after the
+/// sessions were stored.
 final class TLSMemory: Sendable {
     private let state = Lock<(any Sendable)?>(nil)
 

@@ -30,10 +30,10 @@ package final class HTTP3Endpoint {
     package enum EarlyData: Sendable, Equatable {
         /// Requests begin after the handshake.
         case none
-        /// Requests may begin now. The server may not take them.
+        /// Requests may begin now. The server may reject them.
         case possible
         case accepted
-        /// The requests that have begun are gone without an event.
+        /// The requests that had begun are gone without an event.
         case rejected
     }
 

@@ -14,7 +14,7 @@ import URLLoadingWire
 @Suite(.timeLimit(.minutes(4)))
 struct HTTP3EarlyLoadTests {
     /// A session with tickets of a server behind a relay, and without a connection to it.
-    private struct Way {
+    private struct KnownServer {
         let server: HTTP3TestServer
         let session: Session
         let relay: DatagramRelay
@@ -35,7 +35,7 @@ struct HTTP3EarlyLoadTests {
     /// - Parameter faults: what happens to the datagrams of each client.
     private func with(
         _ faults: DatagramFaults = DatagramFaults(), change: (inout Configuration) -> Void = { _ in },
-        visit: String = "/first", _ use: (Way) async throws -> Void
+        visit: String = "/first", _ use: (KnownServer) async throws -> Void
     ) async throws {
         try await withHTTP3(
             change: {
@@ -48,16 +48,16 @@ struct HTTP3EarlyLoadTests {
             server.route("/cookie") { _ in .ok("hello", headers: ["Set-Cookie": "a=b"]) }
             let relay = try DatagramRelay(to: server.port, client: faults, server: DatagramFaults())
             defer { relay.stop() }
-            let way = Way(server: server, session: session, relay: relay, before: 0)
-            try await session.expect(way.url(visit), "hello")
-            #expect(!way.isEarly)
+            let known = KnownServer(server: server, session: session, relay: relay, before: 0)
+            try await session.expect(known.url(visit), "hello")
+            #expect(!known.isEarly)
             // Both tickets, and with the second response also the settings.
             try await eventually(try session.core.pool.connector.secure.context().sessions.count) { $0 == 2 }
-            try await session.expect(way.url(), "hello")
+            try await session.expect(known.url(), "hello")
             session.core.pool.http3.closeIdle()
             try await server.wait { $0.open == 0 }
             let before = relay.fromClients.count
-            try await use(Way(server: server, session: session, relay: relay, before: before))
+            try await use(KnownServer(server: server, session: session, relay: relay, before: before))
         }
     }
 
@@ -65,7 +65,7 @@ struct HTTP3EarlyLoadTests {
 
     enum Sent: String, CaseIterable {
         case get, head, query, range
-        case post, delete, body, field, storedCookie, ownCookie, login, key, parameter, setting
+        case post, delete, body, field, storedCookie, ownCookie, login, key, parameter, decision, setting
 
         var isEarly: Bool { [.get, .head, .query, .range].contains(self) }
     }
@@ -75,12 +75,19 @@ struct HTTP3EarlyLoadTests {
         arguments: Sent.allCases)
     func sent(sent: Sent) async throws {
         try await with(
-            change: { $0.connections.sendsEarlyData = sent != .setting },
+            change: {
+                // The default.
+                if sent == .setting { $0.connections.sendsEarlyData = Configuration.Connections().sendsEarlyData }
+            },
             visit: sent == .storedCookie ? "/cookie" : "/first"
-        ) { way in
-            var request = Request(url: way.url(sent == .query ? "/it?q=1" : sent == .parameter ? "/it?token=1" : "/it"))
+        ) { known in
+            var decisions = Decisions()
+            var request = Request(url: known.url("/it"))
             switch sent {
-            case .get, .query, .parameter, .storedCookie, .setting: break
+            case .get, .storedCookie, .setting: break
+            case .query: request.url = known.url("/it?q=1")
+            case .parameter: request.url = known.url("/it?token=1")
+            case .decision: decisions.sign = Decision { _ in .none }
             case .head: request.method = .head
             case .range: request.headers[.range] = "bytes=0-9"
             case .post: (request.method, request.body) = (.post, .data(Data([1])))
@@ -91,39 +98,25 @@ struct HTTP3EarlyLoadTests {
             case .key: request.headers["X-Api-Key"] = "x"
             case .login:
                 request = Request(
-                    url: URL(string: "https://user:pass@localhost:\(way.relay.port)/it") ?? way.url())
+                    url: URL(string: "https://user:pass@localhost:\(known.relay.port)/it") ?? known.url())
             }
-            let (_, response) = try await way.session.data(for: request)
+            let (_, response) = try await known.session.data(for: request, decisions: decisions)
             #expect(response.http?.status == .ok && response.http?.version == .http3)
-            #expect(way.isEarly == sent.isEarly, "\(way.first)")
-            #expect(way.requests("/it") == 1 && way.server.counts.accepted == 2)
+            #expect(known.isEarly == sent.isEarly, "\(known.first)")
+            #expect(known.requests("/it") == 1 && known.server.counts.accepted == 2)
         }
     }
 
-    @Test("What may be sent early, as a table")
-    func plan() {
-        let rows: [(EarlyDataPlan, EarlyDataPlan.Obstacle?)] = [
-            (.init(), nil), (.init(method: .head), nil),
-            (.init(isFirst: false), .repeated),
-            (.init(method: .post), .method), (.init(method: .options), .method), (.init(method: "QUERY"), .method),
-            (.init(hasBody: true), .body), (.init(opensWebSocket: true), .webSocket),
-            (.init(hasCredential: true), .credential), (.init(asksCaller: true), .decision),
-        ]
-        for (plan, obstacle) in rows { #expect(plan.obstacle == obstacle, "\(plan)") }
-        #expect(Set(rows.compactMap(\.1)) == Set(EarlyDataPlan.Obstacle.allCases))
-        #expect(!Configuration.ephemeral.connections.sendsEarlyData)
-    }
-
     @Test("Loads that wait for the connection of another one are sent after the handshake") func others() async throws {
-        try await with { way in
+        try await with { known in
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for number in 0..<20 {
-                    group.addTask { try await way.session.expect(way.url("/\(number)"), "hello") }
+                    group.addTask { try await known.session.expect(known.url("/\(number)"), "hello") }
                 }
                 try await group.waitForAll()
             }
-            #expect(way.isEarly)
-            for number in 0..<20 { #expect(way.requests("/\(number)") == 1) }
+            #expect(known.isEarly)
+            for number in 0..<20 { #expect(known.requests("/\(number)") == 1) }
         }
     }
 
@@ -133,18 +126,18 @@ struct HTTP3EarlyLoadTests {
         let change: @Sendable (inout Configuration) -> Void = {
             $0.networks.resolver = RecordingResolver(.success(places))
         }
-        try await with(change: change) { way in
-            try await way.session.expect(way.url("/it"), "hello")
-            #expect(way.isEarly && way.requests("/it") == 1)
+        try await with(change: change) { known in
+            try await known.session.expect(known.url("/it"), "hello")
+            #expect(known.isEarly && known.requests("/it") == 1)
         }
     }
 
     @Test("The trace says what became of early data", arguments: [true, false])
     func trace(accepts: Bool) async throws {
         let events = Watched<[WireTapEvent]>([])
-        try await with(change: { $0.wireTap = { event in events.change { $0.append(event) } } }) { way in
-            way.server.acceptsEarlyData = accepts
-            try await way.session.expect(way.url("/it"), "hello")
+        try await with(change: { $0.wireTap = { event in events.change { $0.append(event) } } }) { known in
+            known.server.acceptsEarlyData = accepts
+            try await known.session.expect(known.url("/it"), "hello")
             let lines = events.value.compactMap { event -> String? in
                 switch event {
                 case .connected(let line, _): line
@@ -160,47 +153,47 @@ struct HTTP3EarlyLoadTests {
     // MARK: Servers that take none, or not this request
 
     @Test("The load notices nothing of early data that is rejected") func rejected() async throws {
-        try await with { way in
-            way.server.acceptsEarlyData = false
-            try await way.session.expect(way.url("/it"), "hello")
-            #expect(way.isEarly)
-            #expect(way.requests("/it") == 1 && way.server.counts.accepted == 2)
-            try await way.session.expect(way.url("/next"), "hello")
-            #expect(way.server.counts.accepted == 2)
+        try await with { known in
+            known.server.acceptsEarlyData = false
+            try await known.session.expect(known.url("/it"), "hello")
+            #expect(known.isEarly)
+            #expect(known.requests("/it") == 1 && known.server.counts.accepted == 2)
+            try await known.session.expect(known.url("/next"), "hello")
+            #expect(known.server.counts.accepted == 2)
         }
     }
 
     @Test("425 is repeated once, after the handshake and on the same connection", arguments: [1, 2])
     func tooEarly(count: Int) async throws {
-        try await with { way in
+        try await with { known in
             let left = Watched(count)
-            way.server.route("/it") { _ in
+            known.server.route("/it") { _ in
                 let isLate = left.change { left -> Bool in
                     left -= 1
                     return left < 0
                 }
                 return isLate ? .ok("late") : .status(.tooEarly)
             }
-            let (data, response) = try await way.session.data(for: Request(url: way.url("/it")))
+            let (data, response) = try await known.session.data(for: Request(url: known.url("/it")))
             #expect(response.http?.status == (count == 1 ? .ok : .tooEarly))
             #expect(count == 2 || Array(data) == Array("late".utf8))
-            #expect(way.isEarly)
-            #expect(way.requests("/it") == 2 && way.server.counts.accepted == 2)
+            #expect(known.isEarly)
+            #expect(known.requests("/it") == 2 && known.server.counts.accepted == 2)
         }
     }
 
     @Test("425 to a request that was not sent early is delivered") func notEarly() async throws {
-        try await with { way in
-            way.server.route("/it") { _ in .status(.tooEarly) }
-            try await way.session.expect(way.url(), "hello")
-            let (_, response) = try await way.session.data(for: Request(url: way.url("/it")))
-            #expect(response.http?.status == .tooEarly && way.requests("/it") == 1)
+        try await with { known in
+            known.server.route("/it") { _ in .status(.tooEarly) }
+            try await known.session.expect(known.url(), "hello")
+            let (_, response) = try await known.session.data(for: Request(url: known.url("/it")))
+            #expect(response.http?.status == .tooEarly && known.requests("/it") == 1)
         }
     }
 
     @Test("A request that the server refuses unprocessed is sent again") func refused() async throws {
-        try await with { way in
-            way.server.script(onConnection: 2) { peer in
+        try await with { known in
+            known.server.script(onConnection: 2) { peer in
                 try await peer.start()
                 let request = try await peer.expectRequest()
                 peer.reset(request.stream, .requestRejected)
@@ -208,8 +201,8 @@ struct HTTP3EarlyLoadTests {
                 try await peer.respond(to: again.stream, .ok, body: Array("again".utf8))
                 await peer.untilClosed()
             }
-            try await way.session.expect(way.url("/it"), "again")
-            #expect(way.isEarly && way.server.counts.accepted == 2)
+            try await known.session.expect(known.url("/it"), "again")
+            #expect(known.isEarly && known.server.counts.accepted == 2)
         }
     }
 
@@ -219,44 +212,45 @@ struct HTTP3EarlyLoadTests {
     func lost(number: Int, accepts: Bool) async throws {
         var faults = DatagramFaults()
         faults.singles = [number: .lose]
-        try await with(faults) { way in
-            way.server.acceptsEarlyData = accepts
-            try await way.session.expect(way.url("/it"), "hello")
-            #expect(way.isEarly)
-            #expect(way.requests("/it") == 1)
+        try await with(faults) { known in
+            known.server.acceptsEarlyData = accepts
+            try await known.session.expect(known.url("/it"), "hello")
+            #expect(known.isEarly)
+            #expect(known.requests("/it") == 1)
         }
     }
 
     @Test("A load that is cancelled before the handshake ends at once") func cancelledBefore() async throws {
-        try await with { way in
-            way.relay.cut(alsoOthers: true)
-            let load = Task { try await way.session.data(from: way.url("/it")) }
-            try await eventually(way.isEarly) { $0 }
+        try await with { known in
+            known.relay.cut(alsoOthers: true)
+            let load = Task { try await known.session.data(from: known.url("/it")) }
+            try await eventually(known.isEarly) { $0 }
             load.cancel()
             let error = await #expect(throws: LoadError.self) { try await load.value }
             #expect(error?.reason == .cancelled)
-            try await eventually(way.session.core.pool.http3.isEmpty) { $0 }
-            #expect(way.requests("/it") == 0)
+            try await eventually(known.session.core.pool.http3.isEmpty) { $0 }
+            #expect(known.requests("/it") == 0)
         }
     }
 
     @Test("A load that is cancelled after the handshake ends its stream, and not the connection")
     func cancelledAfter() async throws {
-        try await with { way in
-            way.server.route("/it") { _ in
+        try await with { known in
+            known.server.route("/it") { _ in
                 try await Task.sleep(for: .seconds(600))
                 return .ok("late")
             }
-            let load = Task { try await way.session.data(from: way.url("/it")) }
-            try await eventually(way.requests("/it")) { $0 == 1 }
-            try await eventually(way.session.core.pool.http3.connections.count) { $0 == 1 }
+            let load = Task { try await known.session.data(from: known.url("/it")) }
+            try await eventually(known.requests("/it")) { $0 == 1 }
+            let pool = known.session.core.pool.http3
+            try await eventually(pool.connections.first?.places.streamsBegun) { $0 == 1 }
             load.cancel()
             let error = await #expect(throws: LoadError.self) { try await load.value }
-            #expect(error?.reason == .cancelled && way.isEarly)
-            let ended = try await way.server.waitForEnding { $0.connection == 2 }
+            #expect(error?.reason == .cancelled && known.isEarly)
+            let ended = try await known.server.waitForEnding { $0.connection == 2 }
             #expect(ended.stream == 0 && ended.code == .requestCancelled)
-            try await way.session.expect(way.url("/next"), "hello")
-            #expect(way.server.counts.accepted == 2)
+            try await known.session.expect(known.url("/next"), "hello")
+            #expect(known.server.counts.accepted == 2)
         }
     }
 
@@ -271,27 +265,32 @@ struct HTTP3EarlyLoadTests {
         try await withHTTP3TestServer(.init(try authority.issue())) { server in
             server.acceptsEarlyData = true
             server.route("*") { _ in .ok("hello") }
+            server.route("/left") { _ in
+                try await Task.sleep(for: .seconds(600))
+                return .ok("late")
+            }
             var slow = DatagramFaults()
             slow.delay = .milliseconds(250)
             // There is no server of TCP.
             let relay = try DatagramRelay(to: server.port, client: slow, server: slow)
             defer { relay.stop() }
             try await withSession(configuration) { session in
-                let way = Way(server: server, session: session, relay: relay, before: 0)
+                let known = KnownServer(server: server, session: session, relay: relay, before: 0)
                 let pool = session.core.pool
-                await #expect(throws: LoadError.self) { try await session.data(from: way.url("/none")) }
+                await #expect(throws: LoadError.self) { try await session.data(from: known.url("/none")) }
                 try await eventually(pool.http3.connections.count) { $0 == 1 }
-                try await session.expect(way.url("/first"), "hello")
-                try await session.expect(way.url("/first"), "hello")
-                #expect(try pool.connector.secure.context().sessions.count > 0)
+                try await session.expect(known.url("/first"), "hello")
+                try await session.expect(known.url("/first"), "hello")
+                try await eventually(try pool.connector.secure.context().sessions.count) { $0 > 0 }
                 pool.http3.closeIdle()
                 let before = relay.fromClients.count
-                await #expect(throws: LoadError.self) { try await session.data(from: way.url("/left")) }
+                await #expect(throws: LoadError.self) { try await session.data(from: known.url("/left")) }
                 let ended = try await server.waitForEnding { $0.connection == 2 && $0.stream != nil }
                 #expect(ended.stream == 0 && ended.code == .requestCancelled)
-                let next = Way(server: server, session: session, relay: relay, before: before)
+                let next = KnownServer(server: server, session: session, relay: relay, before: before)
                 #expect(next.isEarly)
-                try await session.expect(way.url("/next"), "hello")
+                try await eventually(pool.http3.connections.count) { $0 == 1 }
+                try await session.expect(known.url("/next"), "hello")
                 #expect(server.counts.accepted == 2)
             }
         }

@@ -47,7 +47,7 @@ struct HTTP3State: Sendable {
     private(set) var access: NetworkAccess
 
     private struct SentEarly: Sendable {
-        /// `nil` once its load wants it no more.
+        /// `nil` once the load has ended or has another connection.
         weak var request: EarlyRequest?
         let stream: HTTP3Stream
     }
@@ -95,12 +95,15 @@ struct HTTP3State: Sendable {
         stream.number = number
         if streams.isEmpty {
             if let probeInterval { isUnproven = now - lastReceived >= probeInterval }
-            // A response may take longer than either side's idle timeout (RFC 9000 §10.1.2).
-            endpoint.keepAlive(after: min(probeInterval ?? .max, endpoint.idleTimeout / 2))
+            keepAlive()
         }
         streams[number] = stream
         return true
     }
+
+    /// Probes the server while streams are open: a response may take longer than either side's idle timeout (RFC 9000
+    /// §10.1.2).
+    private func keepAlive() { endpoint.keepAlive(after: min(probeInterval ?? .max, endpoint.idleTimeout / 2)) }
 
     // MARK: Early data
 
@@ -116,19 +119,19 @@ struct HTTP3State: Sendable {
         sentEarly = SentEarly(request: request, stream: stream)
     }
 
-    /// Gives a stream what has arrived for its request, if that was sent as early data.
+    /// Gives a stream what has arrived for its request, if that was sent as early data. Returns false if it was not.
     private mutating func takeEarly(_ stream: HTTP3Stream) -> Bool {
-        // Released in any case: on another connection, the request is sent anew.
+        // Another connection to which the load moves sends the request anew.
         defer { stream.early = nil }
         guard let sent = sentEarly, let request = stream.early, sent.request === request else { return false }
         sentEarly = nil
         stream.adopt(sent.stream)
         streams[stream.number] = stream
-        endpoint.keepAlive(after: probeInterval)
+        keepAlive()
         return true
     }
 
-    /// Ends the request that was sent as early data, once its load wants it no more.
+    /// Resets the request that was sent as early data, once its load has ended or has another connection.
     private mutating func dropEarly() {
         guard let sent = sentEarly, sent.request == nil, failure == nil else { return }
         sentEarly = nil
@@ -136,7 +139,7 @@ struct HTTP3State: Sendable {
         if !sent.stream.isOver, !sent.stream.isComplete { endpoint.reset(sent.stream.number, .requestCancelled) }
     }
 
-    /// What became of early data.
+    /// Whether the server has accepted early data.
     var earlyData: HTTP3Endpoint.EarlyData { endpoint.earlyData }
 
     /// Takes what has arrived for a stream.
@@ -374,9 +377,8 @@ struct HTTP3State: Sendable {
         guard case .opening(let opener) = phase else { return }
         do throws(IOFailure) {
             phase = .open(try tls.facts())
-            if endpoint.earlyData == .rejected, let sent = sentEarly {
-                (sentEarly, streams[sent.stream.number]) = (nil, nil)
-            }
+            // The codecs have forgotten the request: its load begins it as any other.
+            if endpoint.earlyData == .rejected { (sentEarly, streams) = (nil, [:]) }
             places.setLimit(streams.count + endpoint.streamsLeft)
             slots.append(opener)
         } catch { slots += fail(.io(error)) }

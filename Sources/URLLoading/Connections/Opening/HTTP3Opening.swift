@@ -16,7 +16,8 @@ struct HTTP3Opening: Sendable {
     var addresses: [SocketAddress]?
     let access: NetworkAccess
     let news: PathNews
-    /// What an attempt may send as early data, while it is the only one; `nil` also once the load wants it no more.
+    /// What an attempt may send as early data while it is the only one; `nil` also once the load has ended or has another
+    /// connection.
     weak var early: EarlyRequest?
     /// Nanoseconds after which the handshake with one address fails; `nil` leaves that to the caller.
     var handshakeTimeout: Int64?
@@ -80,7 +81,7 @@ struct HTTP3Opening: Sendable {
             }
             switch race.step(now: Poller.now()) {
             case .start(let next):
-                // Of two attempts with early data, both could be answered.
+                // The server could answer each of two attempts with early data.
                 let early = attempts.isEmpty ? early : nil
                 do throws(LoadError) { attempts.append(try begin(order[next], watcher, early)) } catch {
                     note(error, &failure)

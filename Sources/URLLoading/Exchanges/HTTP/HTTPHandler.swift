@@ -83,8 +83,7 @@ struct HTTPHandler: Sendable {
     ) -> Bool {
         let head = exchange.head
         if let head { remember(head, of: exchange, to: request, for: load) }
-        return retries.retry(
-            after: head?.status, request, isShared: exchange.isShared, wasEarly: exchange.wasEarly)
+        return retries.retry(after: head?.status, request, isShared: exchange.isShared, wasEarly: exchange.wasEarly)
     }
 
     /// Releases the exchange of a request that failed.
@@ -263,12 +262,10 @@ struct HTTPHandler: Sendable {
     }
 
     #if HTTP3
-    /// Returns what a new connection may send as early data.
+    /// Returns what a new connection may send as early data. A load with a decision about challenges takes TCP.
     @inline(never)
     private static func earlyRequest(_ request: PreparedRequest, _ load: LoadContext) -> EarlyRequest? {
-        guard load.core.configuration.connections.sendsEarlyData else { return nil }
-        let asksCaller = load.signs || load.handshakeDecision != nil
-        guard EarlyDataPlan(request, asksCaller: asksCaller).obstacle == nil else { return nil }
+        guard load.core.configuration.connections.sendsEarlyData, !load.signs, request.mayBeEarly else { return nil }
         return EarlyRequest(HTTP2Request(request, urgency: Task.currentPriority.urgency))
     }
     #endif

@@ -72,12 +72,12 @@ struct RetryPlan {
     }
 
     /// Returns whether to repeat the request because of its status: without the expectation that the server cannot meet
-    /// (RFC 9110 §15.5.18), once on another connection if this one is shared (RFC 9110 §15.5.20), or once behind the
+    /// (RFC 9110 §15.5.18), once on another connection if this one is shared (RFC 9110 §15.5.20), or once after the
     /// handshake if it was sent as early data (RFC 8470 §5.2).
     mutating func retry(
         after status: Status?, _ request: PreparedRequest, isShared: Bool = false, wasEarly: Bool = false
     ) -> Bool {
-        if status == .tooEarly, wasEarly {
+        if status == .tooEarly, wasEarly, !wasTooEarly {
             wasTooEarly = true
             return true
         }

@@ -39,13 +39,13 @@ extension Configuration {
         /// connection to a server that a connection of this session has verified before, which saves a round trip.
         /// False by default.
         ///
-        /// - Important: Who has seen the datagrams can send them again, and the server may answer, and do what the
-        ///   request asks for, more than once. Allow this only where a GET changes nothing.
+        /// - Important: An attacker who has recorded the datagrams can send them again, and the server may carry out
+        ///   the request more than once. Allow this only where a GET changes nothing.
         ///
-        /// Only the request for which a connection is made is sent so, and only GET and HEAD without a body, cookies,
-        /// credentials of any kind, parameters that look like credentials, or a decision about signatures or challenges.
-        /// A server that takes no early data, or answers it with 425 (Too Early), receives the request again after the
-        /// handshake. Needs a build with the trait `HTTP3`, without which it has no effect.
+        /// Only the request for which a connection is made is sent this way, and only a GET or HEAD without a body,
+        /// cookies, credentials of any kind, parameters that look like credentials, or a decision about signatures or
+        /// challenges. A server that accepts no early data, or answers with 425 (Too Early), receives the request again
+        /// after the handshake. The setting has no effect in a build without the trait `HTTP3`.
         public var sendsEarlyData = false
 
         /// Creates the default settings.

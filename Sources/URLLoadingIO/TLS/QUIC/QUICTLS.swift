@@ -72,8 +72,8 @@ package final class QUICTLS: TLSCallbackState {
     }
 
     /// Creates the server side, for test servers.
-    /// - Parameter acceptsEarlyData: whether early data is accepted, which its tickets permit in either case; with
-    ///   `nil` they do not.
+    /// - Parameter acceptsEarlyData: whether early data is accepted; the tickets permit it in either case. With `nil`
+    ///   they do not, and OpenSSL holds the session in the ticket, not in a cache.
     package init(server context: TLSServerContext, acceptsEarlyData: Bool? = nil) throws(IOFailure) {
         let made = try Made(context.pointer, nil) { ngtcp2_crypto_ossl_configure_server_session($0) }
         (ssl, helper, reference) = (made.ssl, made.helper, made.reference)
@@ -90,8 +90,9 @@ package final class QUICTLS: TLSCallbackState {
         reference.pointee.user_data = nil
         ngtcp2_crypto_ossl_ctx_del(helper)
         SSL_set_ex_data(ssl, 0, nil)
-        // QUIC knows no close_notify. Without one, a server that takes early data forgets the session.
-        SSL_set_shutdown(ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN)
+        // QUIC has no close_notify (RFC 9001 §4.8). A server that has sent none takes back the last session that it gave,
+        // if its cache holds it, as it does for tickets that permit early data.
+        SSL_set_shutdown(ssl, SSL_SENT_SHUTDOWN)
         SSL_free(ssl)
         reference.deallocate()
     }
