@@ -60,7 +60,7 @@ public final class DatagramRelay: Sendable {
 
     /// The first datagrams that clients have sent, whether they were passed on or not, in order of arrival.
     package var fromClients: [[UInt8]] { state.withLock { $0.fromClients } }
-    private static let mostKept = 1_000
+    private static let mostKept = 100
 
     /// Loses from now on what is sent from or to the addresses of the clients so far; what comes from another address
     /// arrives, unless that is lost, too.

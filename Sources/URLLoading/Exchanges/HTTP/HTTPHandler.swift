@@ -229,7 +229,7 @@ struct HTTPHandler: Sendable {
         _ request: PreparedRequest, for load: LoadContext, _ record: TransactionRecord?
     ) throws(LoadError) -> (any NetworkExchange)? {
         guard load.core.proxies.isDirect, request.webSocket == nil else { return nil }
-        let wanted = wanted(request, load, since: nil, record)
+        let wanted = wanted(request, load, since: nil, record, connects: false)
         let route = complete(request.destination.route, for: request, load, wanted.access)
         guard let connection = load.core.pool.leaseIdle(route, inHTTP1: request.asksUpgrade) else { return nil }
         return try exchange(on: .own(connection, isNew: false), request, over: route, wanted, load)
@@ -242,33 +242,29 @@ struct HTTPHandler: Sendable {
         _ request: PreparedRequest, for load: LoadContext, since first: Int?, _ record: TransactionRecord?, _ hop: Hop,
         _ authentication: inout RequestAuthentication?
     ) async throws(LoadError) -> any NetworkExchange {
-        var wanted = wanted(request, load, since: first, record)
+        let wanted = wanted(request, load, since: first, record, connects: true)
         guard load.core.proxies.isDirect else {
             return try await leaseThroughProxies(request, wanted, for: load, hop, &authentication)
         }
-        #if HTTP3
-        wanted.early = earlyRequest(request, load)
-        #endif
         return try await lease(request, over: request.destination.route, wanted, for: load)
     }
 
+    /// - Parameter connects: whether a connection may be made, which may send the request as early data.
     @inline(never)
     private static func wanted(
-        _ request: PreparedRequest, _ load: LoadContext, since first: Int?, _ record: TransactionRecord?
+        _ request: PreparedRequest, _ load: LoadContext, since first: Int?, _ record: TransactionRecord?, connects: Bool
     ) -> ConnectionRequest {
-        ConnectionRequest(
-            client: load, access: NetworkAccess(request.request, load.core.requestDefaults), record: record,
-            since: first)
+        let access = NetworkAccess(request.request, load.core.requestDefaults)
+        #if HTTP3
+        // A load with a decision about challenges takes TCP.
+        let sendsEarlyData = load.core.configuration.connections.sendsEarlyData
+        let mayBeEarly = connects && sendsEarlyData && !load.signs && request.mayBeEarly
+        let early = mayBeEarly ? EarlyRequest(HTTP2Request(request, urgency: Task.currentPriority.urgency)) : nil
+        return ConnectionRequest(client: load, access: access, record: record, since: first, early: early)
+        #else
+        return ConnectionRequest(client: load, access: access, record: record, since: first)
+        #endif
     }
-
-    #if HTTP3
-    /// Returns what a new connection may send as early data. A load with a decision about challenges takes TCP.
-    @inline(never)
-    private static func earlyRequest(_ request: PreparedRequest, _ load: LoadContext) -> EarlyRequest? {
-        guard load.core.configuration.connections.sendsEarlyData, !load.signs, request.mayBeEarly else { return nil }
-        return EarlyRequest(HTTP2Request(request, urgency: Task.currentPriority.urgency))
-    }
-    #endif
 
     @inline(never)
     private static func lease(
