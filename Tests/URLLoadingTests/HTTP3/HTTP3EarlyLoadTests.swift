@@ -21,8 +21,8 @@ struct HTTP3EarlyLoadTests {
         /// The datagrams of the connections so far.
         let before: Int
 
-        func url(_ path: String = "/") -> URL {
-            URL(string: "https://localhost:\(relay.port)\(path)") ?? URL(filePath: "/")
+        func url(_ path: String = "/", user: String = "") -> URL {
+            URL(string: "https://\(user)localhost:\(relay.port)\(path)") ?? URL(filePath: "/")
         }
         /// The kinds of the packets in the first two datagrams of the next connection.
         var first: [QUICPacketKind] {
@@ -35,7 +35,7 @@ struct HTTP3EarlyLoadTests {
     /// - Parameter faults: what happens to the datagrams of each client.
     private func with(
         _ faults: DatagramFaults = DatagramFaults(), change: (inout Configuration) -> Void = { _ in },
-        visit: String = "/first", _ use: (KnownServer) async throws -> Void
+        visit: String = "/first", user: String = "", _ use: (KnownServer) async throws -> Void
     ) async throws {
         try await withHTTP3(
             change: {
@@ -46,10 +46,14 @@ struct HTTP3EarlyLoadTests {
         ) { server, session in
             server.acceptsEarlyData = true
             server.route("/cookie") { _ in .ok("hello", headers: ["Set-Cookie": "a=b"]) }
+            server.route("/login") { request in
+                guard request.headers[.authorization] == nil else { return .ok("hello") }
+                return .status(.unauthorized, headers: ["WWW-Authenticate": "Basic realm=\"x\""])
+            }
             let relay = try DatagramRelay(to: server.port, client: faults, server: DatagramFaults())
             defer { relay.stop() }
             let known = KnownServer(server: server, session: session, relay: relay, before: 0)
-            try await session.expect(known.url(visit), "hello")
+            try await session.expect(known.url(visit, user: user), "hello")
             #expect(!known.isEarly)
             // Both tickets, and with the second response also the settings.
             try await eventually(try session.core.pool.connector.secure.context().sessions.count) { $0 == 2 }
@@ -79,7 +83,8 @@ struct HTTP3EarlyLoadTests {
                 // The default.
                 if sent == .setting { $0.connections.sendsEarlyData = Configuration.Connections().sendsEarlyData }
             },
-            visit: sent == .storedCookie ? "/cookie" : "/first"
+            visit: sent == .storedCookie ? "/cookie" : sent == .login ? "/login" : "/first",
+            user: sent == .login ? "user:pass@" : ""
         ) { known in
             var decisions = Decisions()
             var request = Request(url: known.url("/it"))
@@ -96,9 +101,7 @@ struct HTTP3EarlyLoadTests {
             case .field: request.headers[.authorization] = "Bearer x"
             case .ownCookie: request.headers[.cookie] = "c=d"
             case .key: request.headers["X-Api-Key"] = "x"
-            case .login:
-                request = Request(
-                    url: URL(string: "https://user:pass@localhost:\(known.relay.port)/it") ?? known.url())
+            case .login: request.url = known.url("/it", user: "user:pass@")
             }
             let (_, response) = try await known.session.data(for: request, decisions: decisions)
             #expect(response.http?.status == .ok && response.http?.version == .http3)
