@@ -134,6 +134,8 @@ struct HTTP3SessionTests {
         try await QUICServer.with(options) { port, roots in
             var own = configuration(roots)
             own.connections.sendsEarlyData = true
+            // The server gives one ticket, which an attempt with another address would use up.
+            own.networks.addressOverrides = [try .addresses(["127.0.0.1"], of: nil)]
             try await withSession(own) { session in
                 for isEarly in [false, true, true] {
                     let (data, response) = try await session.data(from: try url(port, "/1000"))

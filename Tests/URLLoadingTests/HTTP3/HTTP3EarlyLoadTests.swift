@@ -32,15 +32,19 @@ struct HTTP3EarlyLoadTests {
         func requests(_ path: String) -> Int { server.requests.count { $0.path == path } }
     }
 
-    /// - Parameter faults: what happens to the datagrams of each client.
+    /// - Parameters:
+    ///   - faults: what happens to the datagrams of each client.
+    ///   - addresses: those of the server. By its name it has one of IPv6, too, where no server is.
     private func with(
         _ faults: DatagramFaults = DatagramFaults(), change: (inout Configuration) -> Void = { _ in },
-        visit: String = "/first", user: String = "", _ use: (KnownServer) async throws -> Void
+        addresses: [String] = ["127.0.0.1"], visit: String = "/first", user: String = "",
+        _ use: (KnownServer) async throws -> Void
     ) async throws {
+        let override = try AddressOverride.addresses(addresses, of: nil)
         try await withHTTP3(
             change: {
                 $0.connections.sendsEarlyData = true
-                $0.networks.resolver = RecordingResolver()
+                $0.networks.addressOverrides = [override]
                 change(&$0)
             }
         ) { server, session in
@@ -125,11 +129,7 @@ struct HTTP3EarlyLoadTests {
 
     @Test("Where the first address of a server refuses, the next one gets the early data")
     func addresses() async throws {
-        let places: [SocketAddress] = [.ipv4((127, 0, 0, 2), port: 0), .ipv4((127, 0, 0, 1), port: 0)]
-        let change: @Sendable (inout Configuration) -> Void = {
-            $0.networks.resolver = RecordingResolver(.success(places))
-        }
-        try await with(change: change) { known in
+        try await with(addresses: ["127.0.0.2", "127.0.0.1"]) { known in
             try await known.session.expect(known.url("/it"), "hello")
             #expect(known.isEarly && known.requests("/it") == 1)
         }
@@ -264,7 +264,7 @@ struct HTTP3EarlyLoadTests {
         configuration.tls.trustRoots = .pem(String(decoding: authority.pem, as: UTF8.self))
         configuration.connections.httpVersions = .http3Preferred
         configuration.connections.sendsEarlyData = true
-        configuration.networks.resolver = RecordingResolver()
+        configuration.networks.addressOverrides = [try .addresses(["127.0.0.1"], of: nil)]
         try await withHTTP3TestServer(.init(try authority.issue())) { server in
             server.acceptsEarlyData = true
             server.route("*") { _ in .ok("hello") }
@@ -286,6 +286,7 @@ struct HTTP3EarlyLoadTests {
                 try await session.expect(known.url("/first"), "hello")
                 try await eventually(try pool.connector.secure.context().sessions.count) { $0 > 0 }
                 pool.http3.closeIdle()
+                try await server.wait { $0.open == 0 }
                 let before = relay.fromClients.count
                 await #expect(throws: LoadError.self) { try await session.data(from: known.url("/left")) }
                 let ended = try await server.waitForEnding { $0.connection == 2 && $0.stream != nil }

@@ -131,12 +131,16 @@ struct HTTP3State: Sendable {
         return true
     }
 
-    /// Resets the request that was sent as early data, once its load has ended or has another connection.
-    private mutating func dropEarly() {
-        guard let sent = sentEarly, sent.request == nil, failure == nil else { return }
+    /// Resets the request that was sent as early data, once its load has ended or has another connection. Called after
+    /// the first datagrams behind the handshake were written: before, ngtcp2 loses the reset.
+    /// - Returns: whether datagrams are due.
+    private mutating func dropEarly() -> Bool {
+        guard let sent = sentEarly, sent.request == nil, isOpen else { return false }
         sentEarly = nil
         streams[sent.stream.number] = nil
-        if !sent.stream.isOver, !sent.stream.isComplete { endpoint.reset(sent.stream.number, .requestCancelled) }
+        guard !sent.stream.isOver, !sent.stream.isComplete else { return false }
+        endpoint.reset(sent.stream.number, .requestCancelled)
+        return true
     }
 
     /// Whether the server has accepted early data.
@@ -294,6 +298,7 @@ struct HTTP3State: Sendable {
         turn.slots = deliver()
         // More may follow in this turn.
         guard turn.datagrams == nil else { return turn }
+        let hasDropped = dropEarly()
         if let network {
             let isSilent = endpoint.isPeerSilent(now: now)
             turn.look = migration.look(
@@ -305,7 +310,7 @@ struct HTTP3State: Sendable {
         let end = isUnproven ? endpoint.silentSince.flatMap { start in longestSilence.map { start + $0 } } : nil
         if let end, end <= now, isOpen { turn.slots += fail(.http3(.ended(.idle))) }
         (turn.migration, turn.isOver) = (migration, failure != nil)
-        turn.deadline = min(endpoint.deadline ?? .max, end ?? .max)
+        turn.deadline = hasDropped ? now : min(endpoint.deadline ?? .max, end ?? .max)
         return turn
     }
 
@@ -365,7 +370,6 @@ struct HTTP3State: Sendable {
             }
         }
         endpoint.releaseReceived()
-        dropEarly()
         if !heldBack.isEmpty {
             for stream in heldBack where endpoint.held(on: stream.number) < Self.mostHeld / 2 { note(stream, &slots) }
             heldBack.removeAll { $0.hasUnseenEvents }
