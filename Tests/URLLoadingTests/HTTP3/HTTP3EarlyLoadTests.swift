@@ -215,7 +215,8 @@ struct HTTP3EarlyLoadTests {
     func lost(number: Int, accepts: Bool) async throws {
         var faults = DatagramFaults()
         faults.singles = [number: .lose]
-        try await with(faults) { known in
+        // Beside all other tests, the retransmission of a handshake may wait for long.
+        try await with(faults, change: { $0.timeouts.connect = .seconds(200) }) { known in
             known.server.acceptsEarlyData = accepts
             try await known.session.expect(known.url("/it"), "hello")
             #expect(known.isEarly)

@@ -298,7 +298,7 @@ struct HTTP3State: Sendable {
         turn.slots = deliver()
         // More may follow in this turn.
         guard turn.datagrams == nil else { return turn }
-        let hasDropped = dropEarly()
+        let hasDropped = buffer != nil && dropEarly()
         if let network {
             let isSilent = endpoint.isPeerSilent(now: now)
             turn.look = migration.look(
