@@ -12,6 +12,8 @@ package class TLSCallbackState {
 
     /// The session that this connection resumes, if the server accepted it.
     final var resumed: TLSSession?
+    /// Where the layer above notes what it remembers of the server, beside the sessions of this connection.
+    final var memory: TLSMemory?
 
     /// The cache for new sessions; `nil` for servers.
     private let cache: TLSSessionCache?
@@ -68,7 +70,7 @@ package class TLSCallbackState {
         guard let cache, let key,
             let copy = TLSSession(
                 copying: session, trust: check?.trust ?? resumed?.trust, until: check?.statusEnd ?? resumed?.statusEnd,
-                isIdentified: isIdentified, isWeak: isWeak(ssl))
+                isIdentified: isIdentified, isWeak: isWeak(ssl), memory: memory)
         else { return }
         cache.store(copy, for: key)
     }

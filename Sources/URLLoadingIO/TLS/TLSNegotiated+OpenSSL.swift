@@ -9,7 +9,8 @@ extension TLSNegotiated {
         let suite = SSL_get_current_cipher(ssl)
         cipher = SSL_CIPHER_get_name(suite).map { String(cString: $0) } ?? ""
         cipherSuite = SSL_CIPHER_standard_name(suite).map { String(cString: $0) } ?? cipher
-        cipherSuiteNumber = SSL_CIPHER_get_protocol_id(suite)
+        // OpenSSL reads the number without a check; before the end of a handshake there may be no suite.
+        cipherSuiteNumber = suite.map { SSL_CIPHER_get_protocol_id($0) } ?? 0
         keyExchangeGroup = c_SSL_get0_group_name(ssl).map { Self.registered(group: String(cString: $0)) }
         signature = Signature(
             key: c_SSL_get_peer_signature_type_nid(ssl), digest: c_SSL_get_peer_signature_nid(ssl))

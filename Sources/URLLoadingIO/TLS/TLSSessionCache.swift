@@ -4,7 +4,8 @@
 //
 // Rule 1: a cache belongs to one context, so two configurations never share a session. Within a cache, a session
 // belongs to one peer: name, port, role and offered protocols.
-// Rule 2: early data is never sent (RFC 8446 §8: it can be replayed).
+// Rule 2: early data is never sent over TCP (RFC 8446 §8: it can be replayed). Over QUIC it needs a session of a server
+// that was verified and never knew the client, and what the layer above remembers of that server (`TLSMemory`).
 // Rule 3: a session is offered only if the certificate it stands for would still pass. Resumption skips the checks, so
 // they are made beforehand.
 
@@ -25,15 +26,18 @@ final class TLSSession: Sendable {
     let isIdentified: Bool
     /// True if a certificate or the handshake was below the configuration's level.
     let isWeak: Bool
+    /// What the layer above remembers of the server beside the session; `nil` over TCP.
+    let memory: TLSMemory?
 
     init?(
         copying session: OpaquePointer, trust: TLSTrust? = nil, until statusEnd: Int64? = nil,
-        isIdentified: Bool = false, isWeak: Bool = false
+        isIdentified: Bool = false, isWeak: Bool = false, memory: TLSMemory? = nil
     ) {
         guard let pointer = SSL_SESSION_dup(session) else { return nil }
         self.pointer = pointer
         self.isIdentified = isIdentified
         self.isWeak = isWeak
+        self.memory = memory
         self.trust = trust
         self.statusEnd = statusEnd
     }
@@ -42,7 +46,7 @@ final class TLSSession: Sendable {
         guard let pointer = SSL_SESSION_dup(other.pointer) else { return nil }
         self.pointer = pointer
         (trust, statusEnd) = (other.trust, other.statusEnd)
-        (isIdentified, isWeak) = (other.isIdentified, other.isWeak)
+        (isIdentified, isWeak, memory) = (other.isIdentified, other.isWeak, other.memory)
     }
 
     deinit { SSL_SESSION_free(pointer) }
@@ -61,6 +65,15 @@ final class TLSSession: Sendable {
         guard X509_cmp_time(X509_get0_notAfter(leaf), &moment) > 0 else { return false }
         return TLSVerification.matches(leaf, name)
     }
+}
+
+/// What the layer above remembers of a server beside the sessions of one connection. It may be known only after the
+/// sessions were stored.
+final class TLSMemory: Sendable {
+    private let state = Lock<(any Sendable)?>(nil)
+
+    var content: (any Sendable)? { state.withLock { $0 } }
+    func keep(_ content: any Sendable) { state.withLock { $0 = content } }
 }
 
 package final class TLSSessionCache: Sendable {

@@ -93,8 +93,11 @@ struct HTTP3PeerState: Sendable {
     private mutating func pump() {
         for event in quic.takeEvents() {
             switch event {
-            case .handshakeCompleted: begin()
-            case .data(let stream, let range, let isEnd): receive(Array(quic.received[range]), isEnd: isEnd, on: stream)
+            case .handshakeCompleted: if phase == .opening { begin() }
+            case .data(let stream, let range, let isEnd):
+                // Early data comes before the end of the handshake.
+                if phase == .opening { begin() }
+                receive(Array(quic.received[range]), isEnd: isEnd, on: stream)
             case .acknowledged(let stream, let count): output.acknowledged(count, on: stream)
             case .reset(let stream, let code): wasEnded(stream, code)
             case .closed(let stream, let code):
@@ -103,7 +106,9 @@ struct HTTP3PeerState: Sendable {
                 (readers[stream], _) = (nil, aborted.remove(stream))
                 add(.init(stream, .closed, 0))
             case .ended(let end): self.end(end)
-            case .handshakeConfirmed, .unblocked, .streamsPermitted, .token, .moved, .pathFailed: break
+            case .earlyDataRejected, .handshakeConfirmed, .unblocked, .streamsPermitted, .token, .moved,
+                .pathFailed:
+                break
             }
         }
         quic.releaseReceived()

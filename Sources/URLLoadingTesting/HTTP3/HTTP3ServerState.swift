@@ -13,6 +13,8 @@ struct HTTP3ServerState: RecordingState {
     var complaints: [String] = []
     var frames: MostRecent<HTTP3TestServer.RecordedFrame>
     var endings: MostRecent<HTTP3TestServer.RecordedEnding>
+    /// `nil` until it is set: the tickets then permit no early data.
+    var acceptsEarlyData: Bool?
 
     init(recordedRequests: Int) {
         record = ServerRecord(recordedRequests: recordedRequests)

@@ -36,7 +36,8 @@ import URLLoadingWire
 /// front of ``port``; the server finds a client again whose address changes.
 ///
 /// At most 1,000 connections are served at once. The server compresses no fields and permits no tables of compression;
-/// it does not prove a client's address (Retry, RFC 9000 §8.1.2), and receives no early data.
+/// it does not prove a client's address (Retry, RFC 9000 §8.1.2), and receives early data only if
+/// ``acceptsEarlyData`` says so.
 public final class HTTP3TestServer: Sendable {
     /// The configuration that the server was created with.
     public let configuration: Configuration
@@ -62,6 +63,20 @@ public final class HTTP3TestServer: Sendable {
         state = Lock(HTTP3ServerState(recordedRequests: configuration.recordedRequests))
         base = try HTTPTestServer.Configuration.Address.ipv4.baseURL(
             host: configuration.name, isSecure: true, port: life.port)
+    }
+
+    /// Whether new connections accept early data (RFC 9001 §4.6), and their clients may send some on later ones; false
+    /// by default.
+    ///
+    /// ```swift
+    /// server.acceptsEarlyData = true
+    /// _ = try await session.data(from: server.url("/"))    // leaves a ticket that permits early data
+    /// server.acceptsEarlyData = false                      // later connections resume, and reject it
+    /// ```
+    /// A ticket is accepted once. Requests are answered as they arrive, before the end of the handshake.
+    public var acceptsEarlyData: Bool {
+        get { state.withLock { $0.acceptsEarlyData } == true }
+        set { state.withLock { $0.acceptsEarlyData = newValue } }
     }
 
     /// The UDP port of 127.0.0.1 it listens on.
@@ -96,7 +111,7 @@ extension HTTP3TestServer: ServingTests, WatchedServer {
 
     /// A datagram that begins no connection is ignored.
     func open(_ arrival: HTTP3Arrival) -> HTTP3ServerConnection? {
-        guard let tls = try? QUICTLS(server: secure),
+        guard let tls = try? QUICTLS(server: secure, acceptsEarlyData: state.withLock { $0.acceptsEarlyData }),
             let quic = try? arrival.datagram.withUnsafeBytes({ (first) throws(WireViolation) in
                 try QUICCodec(server: tls, limits: configuration.limits, first: first, now: Poller.now())
             })

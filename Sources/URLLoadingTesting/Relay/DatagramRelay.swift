@@ -26,6 +26,7 @@ public final class DatagramRelay: Sendable {
         var rebindingCount = 0
         var faultCount = 0
         var clientCount = 0
+        var fromClients: [[UInt8]] = []
         /// The number of the first client whose datagrams are not lost.
         var firstHeard = 0
     }
@@ -56,6 +57,10 @@ public final class DatagramRelay: Sendable {
     public var faultCount: Int { state.withLock { $0.faultCount } }
     /// The number of addresses from which clients have sent.
     package var clientCount: Int { state.withLock { $0.clientCount } }
+
+    /// The first datagrams that clients have sent, whether they were passed on or not, in order of arrival.
+    package var fromClients: [[UInt8]] { state.withLock { $0.fromClients } }
+    private static let mostKept = 100
 
     /// Loses from now on what is sent from or to the addresses of the clients so far; what comes from another address
     /// arrives, unless that is lost, too.
@@ -91,6 +96,7 @@ public final class DatagramRelay: Sendable {
                     clients[key] = Client(
                         address: from, descriptor: own.descriptor, up: up, down: down, number: number)
                 }
+                state.withLock { if $0.fromClients.count < Self.mostKept { $0.fromClients.append(datagram) } }
                 guard isHeard(clients[key]) else { continue }
                 clients[key]?.up.add(datagram, now: now)
                 rebind(&clients[key])

@@ -71,7 +71,7 @@ enum HTTP3Callbacks {
             return 0
         }
         callbacks.recv_settings2 = { _, settings, context in
-            collector(context)?.receive(headSize: settings?.pointee.max_field_section_size)
+            if let settings { collector(context)?.receive(HTTP3PeerSettings(settings.pointee)) }
             return 0
         }
     }

@@ -34,9 +34,14 @@ package final class HTTP3Codec {
     private var waiting: [(stream: Int64, code: UInt64?)] = []
 
     /// Creates the codec; the first output is the client's SETTINGS (RFC 9114 §3.2), once its streams are bound.
-    package init(limits: HTTP3Limits = HTTP3Limits()) throws(WireViolation) {
+    package convenience init(limits: HTTP3Limits = HTTP3Limits()) throws(WireViolation) {
+        try self.init(limits, remembered: nil)
+    }
+
+    /// - Parameter remembered: the settings of the server that early data keeps to.
+    init(_ limits: HTTP3Limits, remembered: HTTP3PeerSettings?) throws(WireViolation) {
         self.limits = limits
-        let collector = HTTP3Collector(limits)
+        let collector = HTTP3Collector(limits, remembered: remembered)
         self.collector = collector
         var settings = nghttp3_settings()
         c_nghttp3_settings_default(&settings)
@@ -200,7 +205,8 @@ package final class HTTP3Codec {
     }
 
     private func checkSize(_ fields: HTTP2FieldList) throws(WireViolation) {
-        guard fields.size <= min(65536, collector.peerHeadSize) else { throw .local(.headTooLarge, "RFC 9114 4.2.2") }
+        let most = Int(clamping: collector.peerSettings.headSize)
+        guard fields.size <= min(65536, most) else { throw .local(.headTooLarge, "RFC 9114 4.2.2") }
     }
 
     /// Adds to the body of a request. The bytes are held until the peer has received them: see `held`.
@@ -257,6 +263,9 @@ package final class HTTP3Codec {
 
     /// The number of requests that are not over.
     package var requestCount: Int { collector.streams.count }
+
+    /// The settings of the server; `nil` before they have arrived.
+    var peerSettings: HTTP3PeerSettings? { collector.hasPeerSettings ? collector.peerSettings : nil }
 }
 
 // MARK: - The bytes of streams

@@ -18,15 +18,21 @@ final class HTTP3Collector {
     /// Changes with each event that makes progress for a request.
     private(set) var progress = 0
     private(set) var hasFailed = false
-    /// The largest head that the peer takes, as defined in RFC 9114 §4.2.2.
-    private(set) var peerHeadSize = Int.max
+    /// The settings of the peer, as far as they are known.
+    private(set) var peerSettings = HTTP3PeerSettings()
+    private(set) var hasPeerSettings = false
+    /// The settings that early data keeps to: the peer may not go back on them.
+    private let remembered: HTTP3PeerSettings?
     /// True if nghttp3 has asked for bytes of a body, and there were none.
     var hasBlockedReader = false
     private var events: [HTTP3Event] = []
     private var orders: [HTTP3StreamOrder] = []
     private var refused: [(Int64, HTTP3ErrorCode)] = []
 
-    init(_ limits: HTTP3Limits) { self.limits = limits }
+    init(_ limits: HTTP3Limits, remembered: HTTP3PeerSettings?) {
+        (self.limits, self.remembered) = (limits, remembered)
+        if let remembered { peerSettings = remembered }
+    }
 
     /// What nghttp3 passes to its callbacks. The codec holds this object for longer than the session lives.
     var context: UnsafeMutableRawPointer { Unmanaged.passUnretained(self).toOpaque() }
@@ -89,8 +95,11 @@ final class HTTP3Collector {
         add(.sentAll(stream))
     }
 
-    func receive(headSize: UInt64?) {
-        if let headSize { peerHeadSize = Int(clamping: headSize) }
+    func receive(_ settings: HTTP3PeerSettings) {
+        if let remembered, let code = settings.breach(of: remembered) {
+            return fail(.remote(.http3Violation, "RFC 9114 7.2.4.2, \(code)"), code)
+        }
+        (peerSettings, hasPeerSettings) = (settings, true)
         add(.settings)
     }
 

@@ -18,21 +18,46 @@
 /// Used by one task at a time.
 package final class HTTP3Endpoint {
     private let quic: QUICCodec
-    private let http: HTTP3Codec
+    private var http: HTTP3Codec
     private var events: [HTTP3EndpointEvent] = []
     /// The time at which ngtcp2 was last called, if what it has reported since was not passed on yet.
     private var unseenSince: Int64?
     /// `nil` without a trace.
     private let tracer: HTTP3Tracer?
+    package private(set) var earlyData = EarlyData.none
 
-    /// - Parameter isTraced: whether the connection is written down for ``takeTrace()``.
+    /// What becomes of requests that are sent before the end of the handshake (RFC 9001 §4.6).
+    package enum EarlyData: Sendable, Equatable {
+        /// Requests begin after the handshake.
+        case none
+        /// Requests may begin now. The server may reject them.
+        case possible
+        case accepted
+        /// The requests that had begun are gone without an event.
+        case rejected
+    }
+
+    /// - Parameters:
+    ///   - memory: what ``memory`` was on the connection whose TLS session `security` resumes; `nil` if no early data
+    ///     is to be sent.
+    ///   - isTraced: whether the connection is written down for ``takeTrace()``.
     package init(
         _ security: any QUICSecurity, quic: QUICLimits = QUICLimits(), http: HTTP3Limits = HTTP3Limits(),
-        token: [UInt8] = [], isTraced: Bool = false, now: Int64
+        token: [UInt8] = [], memory: HTTP3Memory? = nil, isTraced: Bool = false, now: Int64
     ) throws(WireViolation) {
-        self.quic = try QUICCodec(client: security, limits: quic, token: token, isLogged: isTraced, now: now)
-        self.http = try HTTP3Codec(limits: http)
+        self.quic = try QUICCodec(
+            client: security, limits: quic, token: token, remembered: memory?.parameters, isLogged: isTraced, now: now)
+        self.http = try HTTP3Codec(http, remembered: self.quic.mayBeEarly ? memory?.settings : nil)
         tracer = isTraced ? HTTP3Tracer(self.http) : nil
+        if self.quic.mayBeEarly, self.quic.streamsLeft > 0, self.quic.outgoingStreamsLeft >= 3, openStreams() {
+            earlyData = .possible
+        }
+    }
+
+    /// What early data of a later connection keeps to; `nil` before the server's settings have arrived.
+    package var memory: HTTP3Memory? {
+        guard let settings = http.peerSettings, let parameters = quic.parameters else { return nil }
+        return HTTP3Memory(parameters: parameters, settings: settings)
     }
 
     /// Returns what has passed since the last call; nothing unless the connection is traced.
@@ -114,6 +139,7 @@ package final class HTTP3Endpoint {
     private func handle(_ event: QUICEvent, _ now: Int64) {
         switch event {
         case .handshakeCompleted: begin()
+        case .earlyDataRejected: beginAnew()
         case .handshakeConfirmed: events.append(.confirmed)
         case .data(let stream, let range, let isEnd): receive(range, isEnd: isEnd, on: stream, now)
         case .acknowledged(let stream, let count): http.acknowledged(count, on: stream)
@@ -130,15 +156,35 @@ package final class HTTP3Endpoint {
         }
     }
 
-    /// Opens the three streams that every connection has (RFC 9114 §6.2, RFC 9204 §4.2). A server that speaks another
-    /// protocol, or does not say which, is refused (RFC 9001 §8.1).
+    /// Begins after the handshake. A server that speaks another protocol, or does not say which, is refused (RFC 9001
+    /// §8.1).
     private func begin() {
         guard quic.applicationProtocol == "h3" else { return quic.refuse(alert: Self.noApplicationProtocol) }
-        guard let control = quic.openOutgoingStream(), let encoder = quic.openOutgoingStream(),
-            let decoder = quic.openOutgoingStream(),
-            (try? http.bind(control: control, encoder: encoder, decoder: decoder)) != nil
-        else { return quic.close(.application(HTTP3ErrorCode.generalProtocolError.rawValue)) }
+        if earlyData == .possible {
+            earlyData = .accepted
+        } else if !openStreams() {
+            return quic.close(.application(HTTP3ErrorCode.generalProtocolError.rawValue))
+        }
         events.append(.ready)
+    }
+
+    /// Forgets what was sent as early data, of which the server has seen nothing: its tables are empty, too.
+    private func beginAnew() {
+        if earlyData == .possible { earlyData = .rejected }
+        guard let new = try? HTTP3Codec(limits: http.limits) else {
+            return quic.close(.application(HTTP3ErrorCode.internalError.rawValue))
+        }
+        http = new
+        tracer?.restart(with: new)
+    }
+
+    /// Opens the three streams that every connection has (RFC 9114 §6.2, RFC 9204 §4.2). Returns false if the server
+    /// does not permit them.
+    private func openStreams() -> Bool {
+        guard let control = quic.openOutgoingStream(), let encoder = quic.openOutgoingStream(),
+            let decoder = quic.openOutgoingStream()
+        else { return false }
+        return (try? http.bind(control: control, encoder: encoder, decoder: decoder)) != nil
     }
 
     /// The alert of TLS (RFC 7301 §3.2).

@@ -51,11 +51,13 @@ package struct HTTP3ErrorCode: RawRepresentable, Sendable, Hashable, CustomStrin
     package static let generalProtocolError = Self(rawValue: 0x101)
     package static let internalError = Self(rawValue: 0x102)
     package static let excessiveLoad = Self(rawValue: 0x107)
+    package static let settingsError = Self(rawValue: 0x109)
     package static let requestRejected = Self(rawValue: 0x10B)
     package static let requestCancelled = Self(rawValue: 0x10C)
     package static let requestIncomplete = Self(rawValue: 0x10D)
     package static let messageError = Self(rawValue: 0x10E)
     package static let versionFallback = Self(rawValue: 0x110)
+    package static let qpackDecoderStreamError = Self(rawValue: 0x202)
 
     private static let names = [
         "H3_NO_ERROR", "H3_GENERAL_PROTOCOL_ERROR", "H3_INTERNAL_ERROR", "H3_STREAM_CREATION_ERROR",

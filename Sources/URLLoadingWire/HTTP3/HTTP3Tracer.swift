@@ -12,7 +12,7 @@ package enum HTTP3Trace: Sendable, Equatable {
 
 /// Writes down the frames that pass between the codecs of a connection.
 final class HTTP3Tracer {
-    private let http: HTTP3Codec
+    private var http: HTTP3Codec
     private var sent = HTTP3FrameLines()
     private var received = HTTP3FrameLines()
     private var items: [HTTP3Trace] = []
@@ -21,6 +21,12 @@ final class HTTP3Tracer {
     private var offersEnd = false
 
     init(_ http: HTTP3Codec) { self.http = http }
+
+    /// Goes on with another codec, whose streams are new.
+    func restart(with http: HTTP3Codec) {
+        self.http = http
+        (sent, received, offered) = (HTTP3FrameLines(), HTTP3FrameLines(), [])
+    }
 
     func receive(_ bytes: UnsafeRawBufferPointer, isEnd: Bool, on stream: Int64) {
         items += received.lines(bytes, isEnd: isEnd, on: stream).map { .frame($0, isSent: false) }

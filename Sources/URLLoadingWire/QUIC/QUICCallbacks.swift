@@ -35,9 +35,9 @@ enum QUICCallbacks {
             UnsafeMutableRawBufferPointer(start: token, count: Int(NGTCP2_STATELESS_RESET_TOKENLEN)).fillRandomly()
             return 0
         }
-        callbacks.handshake_completed = { _, context in
-            collector(context)?.add(.handshakeCompleted)
-            return 0
+        callbacks.handshake_completed = { connection, context in
+            guard let connection, let collector = collector(context) else { return NGTCP2_ERR_CALLBACK_FAILURE }
+            return collector.completed(connection)
         }
         callbacks.handshake_confirmed = { _, context in
             collector(context)?.add(.handshakeConfirmed)

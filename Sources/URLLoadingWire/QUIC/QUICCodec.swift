@@ -43,16 +43,18 @@ package final class QUICCodec {
     /// - Parameters:
     ///   - token: a token with which the server knows the client's address from an earlier connection (RFC 9000
     ///     §8.1.3).
+    ///   - remembered: the server's ``parameters`` of the connection whose TLS session `security` resumes: streams
+    ///     that they permit can be opened at once, for early data (RFC 9001 §4.6).
     ///   - isLogged: whether ngtcp2 writes a log; see ``takeLog()``.
     package init(
         client security: any QUICSecurity, limits: QUICLimits = QUICLimits(), token: [UInt8] = [],
-        isLogged: Bool = false, now: Int64
+        remembered: [UInt8]? = nil, isLogged: Bool = false, now: Int64
     ) throws(WireViolation) {
         self.limits = limits
         self.security = security
         side = .client
         last = max(0, now)
-        let collector = QUICCollector(limits)
+        let collector = QUICCollector(limits, security)
         self.collector = collector
         var (destination, own) = (ngtcp2_cid(random: 18), ngtcp2_cid(random: limits.connectionIDLength))
         let parameters = limits.parameters
@@ -73,6 +75,9 @@ package final class QUICCodec {
         guard result == 0, let made else { throw .local(.illegalState, "ngtcp2") }
         connection = made
         begin()
+        guard let remembered else { return }
+        collector.mayBeEarly =
+            ngtcp2_conn_decode_and_set_0rtt_transport_params(connection, remembered, remembered.count) == 0
     }
 
     /// Creates the server side for the first datagram of a client, which is then passed to `receive`, with the path 0.
@@ -84,7 +89,7 @@ package final class QUICCodec {
         self.security = security
         side = .server
         last = max(0, now)
-        let collector = QUICCollector(limits)
+        let collector = QUICCollector(limits, security)
         self.collector = collector
         var header = ngtcp2_pkt_hd()
         guard ngtcp2_accept(&header, first.bindMemory(to: UInt8.self).baseAddress, first.count) == 0 else {
@@ -290,10 +295,28 @@ package final class QUICCodec {
         return peer > 0 ? min(limits.idleTimeout, Int64(clamping: peer)) : limits.idleTimeout
     }
 
+    // MARK: Early data
+
+    /// Whether streams may carry early data, until the handshake shows what became of it.
+    package var mayBeEarly: Bool { collector.mayBeEarly }
+
+    /// The parameters of the server that early data of a later connection keeps to; `nil` if they are not known.
+    package var parameters: [UInt8]? {
+        guard ngtcp2_conn_get_handshake_completed(connection) != 0 else { return nil }
+        return withUnsafeTemporaryAllocation(of: UInt8.self, capacity: Self.mostParameters) { bytes in
+            let count = ngtcp2_conn_encode_0rtt_transport_params(connection, bytes.baseAddress, bytes.count)
+            return count > 0 ? Array(bytes[..<count]) : nil
+        }
+    }
+    private static let mostParameters = 256
+
     // MARK: Streams
 
     /// How many streams in both directions may be opened now.
     package var streamsLeft: Int { Int(clamping: ngtcp2_conn_get_streams_bidi_left(connection)) }
+
+    /// How many streams in one direction may be opened now.
+    package var outgoingStreamsLeft: Int { Int(clamping: ngtcp2_conn_get_streams_uni_left(connection)) }
 
     /// Opens a stream in both directions; `nil` if the peer permits no more for now.
     package func openStream() -> Int64? { open { ngtcp2_conn_open_bidi_stream(connection, $0, nil) } }

@@ -19,7 +19,11 @@ final class QUICCollector {
     /// Whether the peer is asked for an answer on another path.
     var isAsking = false
 
-    init(_ limits: QUICLimits) { self.limits = limits }
+    /// Whether streams may carry early data, until the handshake shows what became of it.
+    var mayBeEarly = false
+    private let security: any QUICSecurity
+
+    init(_ limits: QUICLimits, _ security: any QUICSecurity) { (self.limits, self.security) = (limits, security) }
 
     /// What ngtcp2 passes to its callbacks. The codec holds this object for longer than the connection lives.
     var context: UnsafeMutableRawPointer { Unmanaged.passUnretained(self).toOpaque() }
@@ -37,6 +41,18 @@ final class QUICCollector {
     private static let keptInput = 256 * 1024
 
     func add(_ event: QUICEvent) { events.append(event) }
+
+    /// Handles the end of the handshake, which is when OpenSSL tells what became of early data.
+    func completed(_ connection: OpaquePointer) -> Int32 {
+        var result: Int32 = 0
+        if mayBeEarly, !security.hasAcceptedEarlyData {
+            result = ngtcp2_conn_tls_early_data_rejected(connection)
+            add(.earlyDataRejected)
+        }
+        mayBeEarly = false
+        add(.handshakeCompleted)
+        return result
+    }
 
     func asked(for path: UInt32, hasAnswered: Bool) {
         isAsking = false

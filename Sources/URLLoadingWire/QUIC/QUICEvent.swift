@@ -6,6 +6,9 @@
 package enum QUICEvent: Sendable, Equatable {
     /// The handshake is over, and the peer was verified within it. Streams can be opened.
     case handshakeCompleted
+    /// The server has rejected early data: the streams that were opened for it are gone without an event, and their
+    /// numbers are given again (RFC 9001 §4.6.2). `handshakeCompleted` follows.
+    case earlyDataRejected
     /// The peer has confirmed that its handshake is over too (RFC 9001 §4.1.2).
     case handshakeConfirmed
     /// Bytes of a stream: their range in `QUICCodec.received`. `isEnd`: the peer has ended its direction.

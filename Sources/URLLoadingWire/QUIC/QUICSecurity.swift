@@ -13,6 +13,8 @@ package protocol QUICSecurity: AnyObject {
     func bind(to connection: OpaquePointer?)
     /// The application protocol that a finished handshake has agreed on (RFC 7301).
     var applicationProtocol: String? { get }
+    /// Whether the server of a finished handshake has accepted early data (RFC 8446 §4.2.10).
+    var hasAcceptedEarlyData: Bool { get }
     /// Called before calls that may reach the TLS library.
     func beginCalls()
 }

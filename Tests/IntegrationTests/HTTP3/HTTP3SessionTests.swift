@@ -129,6 +129,30 @@ struct HTTP3SessionTests {
         }
     }
 
+    @Test("Early data is taken, also behind a Retry", arguments: [["early"], ["early", "retry"]])
+    func early(options: [String]) async throws {
+        try await QUICServer.with(options) { port, roots in
+            var own = configuration(roots)
+            own.connections.sendsEarlyData = true
+            // The server gives one ticket, which an attempt with another address would use up.
+            own.networks.addressOverrides = [try .addresses(["127.0.0.1"], of: nil)]
+            try await withSession(own) { session in
+                for isEarly in [false, true, true] {
+                    let (data, response) = try await session.data(from: try url(port, "/1000"))
+                    #expect(data.count == 1_000 && response.http?.version == .http3)
+                    #expect((response.http?.headers["early"] != nil) == isEarly)
+                    // The tickets and the settings have arrived with this one.
+                    let (_, next) = try await session.data(from: try url(port, "/10"))
+                    #expect(next.http?.headers["early"] == nil)
+                    session.closeIdleConnections()
+                }
+                let request = Request(url: try url(port, "/"), method: .post, body: .data(Data([1])))
+                let (_, response) = try await session.data(for: request)
+                #expect(response.http?.headers["early"] == nil)
+            }
+        }
+    }
+
     private func with(
         _ options: [String] = [], _ use: (Session, UInt16) async throws -> Void
     ) async throws {

@@ -39,6 +39,11 @@ final class HTTP3MemoryServer {
     private(set) var requests: [Int64: HTTP3Received] = [:]
     private(set) var stops: [Int64: UInt64] = [:]
     private(set) var end: QUICEnd?
+    /// The requests that were whole before the end of the handshake.
+    private(set) var early: Set<Int64> = []
+    private var hasCompleted = false
+    /// Changes the settings.
+    var configure: (inout nghttp3_settings) -> Void = { _ in }
     /// How often the client has answered on a path.
     private(set) var moves = 0
     private var inTrailers: Set<Int64> = []
@@ -87,8 +92,12 @@ final class HTTP3MemoryServer {
         guard let quic else { return }
         for event in quic.takeEvents() {
             switch event {
-            case .handshakeCompleted: try begin(quic)
+            case .handshakeCompleted:
+                hasCompleted = true
+                if session == nil { try begin(quic) }
             case .data(let stream, let range, let isEnd):
+                // Early data comes before the end of the handshake.
+                if session == nil { try begin(quic) }
                 guard let session else { continue }
                 let consumed = quic.received[range].withUnsafeBytes {
                     nghttp3_conn_read_stream2(
@@ -112,7 +121,7 @@ final class HTTP3MemoryServer {
             case .ended(.dropped): self.quic = nil
             case .ended(let end): self.end = end
             case .moved: moves += 1
-            case .handshakeConfirmed, .streamsPermitted, .token, .pathFailed: break
+            case .handshakeConfirmed, .streamsPermitted, .token, .pathFailed, .earlyDataRejected: break
             }
         }
         quic.releaseReceived()
@@ -125,6 +134,7 @@ final class HTTP3MemoryServer {
         settings.qpack_encoder_max_dtable_capacity = 4_096
         settings.qpack_blocked_streams = 16
         settings.qpack_indexing_strat = NGHTTP3_QPACK_INDEXING_STRAT_EAGER
+        configure(&settings)
         var callbacks = Self.callbacks
         var made: OpaquePointer?
         let context = Unmanaged.passUnretained(self).toOpaque()
@@ -176,6 +186,7 @@ final class HTTP3MemoryServer {
     }
 
     private func respond(_ session: OpaquePointer, _ stream: Int64) {
+        if !hasCompleted { early.insert(stream) }
         let answer = answer(requests[stream] ?? HTTP3Received())
         guard !answer.isSilent else { return }
         for status in answer.interim {

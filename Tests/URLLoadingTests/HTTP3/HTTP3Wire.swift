@@ -38,6 +38,10 @@ final class HTTP3Wire {
     var shift: UInt32 = 0
     /// Added to the clock of the client.
     var step: Int64 = 0
+    /// The packets in each datagram of the client.
+    private(set) var packets: [[QUICPacketKind]] = []
+    /// Whether the client remembers the server for early data.
+    var remembers = true
     /// Whether the reader of a body takes what arrives.
     var consumes = true
     private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 65_536, alignment: 16)
@@ -46,14 +50,17 @@ final class HTTP3Wire {
         _ options: TestCertificateOptions = .init(), name: TLSPeerName = .dns("localhost"),
         quic: QUICLimits = QUICLimits(), http: HTTP3Limits = HTTP3Limits(), server limits: QUICLimits = .forServers,
         pins: [TLSRule<[TLSPin]>] = [], contexts: (TLSContext, TLSServerContext)? = nil,
-        protocols: [String] = ["h3"],
+        protocols: [String] = ["h3"], sendsEarlyData: Bool = false, acceptsEarlyData: Bool? = nil,
         answer: @escaping (HTTP3Received) -> HTTP3Answer = { _ in HTTP3Answer(body: Array("hello".utf8)) }
     ) throws {
         let contexts = try contexts ?? Self.contexts(options, pins: pins)
         clientTLS = try QUICTLS(
-            client: contexts.0, peer: TLSPeer(name, port: 443, applicationProtocols: protocols))
-        client = try HTTP3Endpoint(clientTLS, quic: quic, http: http, now: now)
-        server = HTTP3MemoryServer(try QUICTLS(server: contexts.1), limits: limits, answer: answer)
+            client: contexts.0, peer: TLSPeer(name, port: 443, applicationProtocols: protocols),
+            sendsEarlyData: sendsEarlyData)
+        client = try HTTP3Endpoint(
+            clientTLS, quic: quic, http: http, memory: clientTLS.remembered as? HTTP3Memory, now: now)
+        server = HTTP3MemoryServer(
+            try QUICTLS(server: contexts.1, acceptsEarlyData: acceptsEarlyData), limits: limits, answer: answer)
     }
 
     deinit { buffer.deallocate() }
@@ -99,7 +106,10 @@ final class HTTP3Wire {
         var moved = false
         while let datagrams = client.nextDatagrams(into: buffer, now: now + step) {
             moved = true
-            for datagram in pieces(datagrams) { up.add(datagram, now: now) }
+            for datagram in pieces(datagrams) {
+                packets.append(QUICPacketKind.all(in: datagram.dropFirst()))
+                up.add(datagram, now: now)
+            }
         }
         for datagram in up.arrived(now: now) {
             moved = true
@@ -145,6 +155,9 @@ final class HTTP3Wire {
             case .http(.lateData(let stream, let bytes)):
                 body[stream, default: []] += bytes
                 if consumes { client.consumed(bytes.count, on: stream) }
+            case .http(.settings):
+                if remembers, let memory = client.memory { clientTLS.remember(memory) }
+                events.append(event)
             default: events.append(event)
             }
         }

@@ -31,9 +31,10 @@ final class HTTP3Connection: Sendable {
     /// - Parameters:
     ///   - access: the networks that it may use.
     ///   - opener: woken at the end of the handshake.
+    ///   - early: sent as early data, if `tls` remembers the server.
     init(
         _ sockets: HTTP3SocketMaker, _ tls: QUICTLS, _ route: Route, _ configuration: Configuration,
-        _ access: NetworkAccess, _ news: PathNews, opener: PollSlot, handshakeTimeout: Int64?,
+        _ access: NetworkAccess, _ news: PathNews, opener: PollSlot, early: EarlyRequest?, handshakeTimeout: Int64?,
         onChange: @escaping @Sendable (HTTP3Connection, Int) -> Void
     ) throws(WireViolation) {
         self.sockets = sockets
@@ -49,7 +50,8 @@ final class HTTP3Connection: Sendable {
         let probeInterval = configuration.connections.http2PingInterval.map(LoadHandle.nanoseconds)
         do throws(WireViolation) {
             endpoint = try HTTP3Endpoint(
-                tls, quic: limits, http: HTTP3Limits(configuration.limits), isTraced: tap != nil, now: Poller.now())
+                tls, quic: limits, http: HTTP3Limits(configuration.limits), memory: tls.remembered as? HTTP3Memory,
+                isTraced: tap != nil, now: Poller.now())
         } catch {
             Poller.shared.returnSlot(slot)
             throw error
@@ -62,6 +64,7 @@ final class HTTP3Connection: Sendable {
                 },
                 streamWindow: limits.streamWindow, access, changeCount: news.changeCount,
                 now: configuration.clock.coarseNow()))
+        if let early { state.withLock { $0.sendEarly(early, slot) } }
     }
 
     // MARK: The server
@@ -97,7 +100,13 @@ final class HTTP3Connection: Sendable {
 
     var description: String {
         let name = TLSPeerName(route.origin.host)
-        return "tls1.3(\(name)) over quic(\(remote)), h3"
+        let early =
+            switch state.withLock({ $0.earlyData }) {
+            case .none, .possible: ""
+            case .accepted: ", early data accepted"
+            case .rejected: ", early data rejected"
+            }
+        return "tls1.3(\(name)) over quic(\(remote)), h3\(early)"
     }
 
     /// Notes that a load uses the connection: it must not move to a network that the load may not use.
@@ -193,6 +202,9 @@ final class HTTP3Connection: Sendable {
 
     /// Wakes a stream's task after an event outside of the connection.
     func wake(_ stream: HTTP3Stream) { state.withLock { $0.noteExternalEvent(stream) }.wake() }
+
+    /// Whether the server has accepted the request of a stream as early data.
+    func wasEarly(_ stream: HTTP3Stream) -> Bool { state.withLock { _ in stream.wasEarly } }
 
     /// Lets the driver send what is due.
     func flushIfNeeded() { slot.wake() }

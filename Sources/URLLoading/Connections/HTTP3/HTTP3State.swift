@@ -18,7 +18,9 @@ struct HTTP3State: Sendable {
     private(set) var phase: Phase
     private var streams: [Int64: HTTP3Stream] = [:]
     /// The streams that wait until the peer permits more.
-    private var early: [HTTP3Stream] = []
+    private var postponed: [HTTP3Stream] = []
+    /// The request that was sent as early data, until its load begins it, and the stream that gathers its response.
+    private var sentEarly: SentEarly?
     /// The streams whose request bodies wait for acknowledgements.
     private var heldBack: [HTTP3Stream] = []
     /// Whether a response has begun.
@@ -43,6 +45,12 @@ struct HTTP3State: Sendable {
     private(set) var migration: HTTP3Migration
     /// The networks that every load of the connection may use.
     private(set) var access: NetworkAccess
+
+    private struct SentEarly: Sendable {
+        /// `nil` once the load has ended or has another connection.
+        weak var request: EarlyRequest?
+        let stream: HTTP3Stream
+    }
 
     enum Phase: Sendable {
         /// The slot is woken at the end of the handshake.
@@ -75,23 +83,68 @@ struct HTTP3State: Sendable {
     mutating func begin(
         _ request: HTTP2Request, _ stream: HTTP3Stream, hasBody: Bool, now: Int64
     ) throws(WireViolation) -> Bool {
-        early.removeAll { $0 === stream }
+        postponed.removeAll { $0 === stream }
         guard case .open = phase, !places.isRetired else {
             throw WireViolation(.local, .http3NoStream, section: "RFC 9114 6.1")
         }
+        if takeEarly(stream) { return true }
         guard let number = try endpoint.submit(request, hasBody: hasBody) else {
-            early.append(stream)
+            postponed.append(stream)
             return false
         }
         stream.number = number
         if streams.isEmpty {
             if let probeInterval { isUnproven = now - lastReceived >= probeInterval }
-            // A response may take longer than either side's idle timeout (RFC 9000 §10.1.2).
-            endpoint.keepAlive(after: min(probeInterval ?? .max, endpoint.idleTimeout / 2))
+            keepAlive()
         }
         streams[number] = stream
         return true
     }
+
+    /// Probes the server while streams are open: a response may take longer than either side's idle timeout (RFC 9000
+    /// §10.1.2).
+    private func keepAlive() { endpoint.keepAlive(after: min(probeInterval ?? .max, endpoint.idleTimeout / 2)) }
+
+    // MARK: Early data
+
+    /// Sends a request as early data, if the server is remembered and permits it.
+    /// - Parameter slot: any slot; it is not woken.
+    mutating func sendEarly(_ request: EarlyRequest, _ slot: PollSlot) {
+        guard endpoint.earlyData == .possible,
+            let number = try? endpoint.submit(request.message, hasBody: false)
+        else { return }
+        let stream = HTTP3Stream(slot: slot, urgency: request.message.urgency, hasBody: false)
+        stream.number = number
+        streams[number] = stream
+        sentEarly = SentEarly(request: request, stream: stream)
+    }
+
+    /// Gives a stream what has arrived for its request, if that was sent as early data. Returns false if it was not.
+    private mutating func takeEarly(_ stream: HTTP3Stream) -> Bool {
+        // Another connection to which the load moves sends the request anew.
+        defer { stream.early = nil }
+        guard let sent = sentEarly, let request = stream.early, sent.request === request else { return false }
+        sentEarly = nil
+        stream.adopt(sent.stream)
+        streams[stream.number] = stream
+        keepAlive()
+        return true
+    }
+
+    /// Resets the request that was sent as early data, once its load has ended or has another connection. Called after
+    /// the first datagrams behind the handshake were written: before, ngtcp2 loses the reset.
+    /// - Returns: whether datagrams are due.
+    private mutating func dropEarly() -> Bool {
+        guard let sent = sentEarly, sent.request == nil, isOpen else { return false }
+        sentEarly = nil
+        streams[sent.stream.number] = nil
+        guard !sent.stream.isOver, !sent.stream.isComplete else { return false }
+        endpoint.reset(sent.stream.number, .requestCancelled)
+        return true
+    }
+
+    /// Whether the server has accepted early data.
+    var earlyData: HTTP3Endpoint.EarlyData { endpoint.earlyData }
 
     /// Takes what has arrived for a stream.
     /// - Parameter used: the bytes that the reader has consumed; the peer may send as many more.
@@ -155,12 +208,12 @@ struct HTTP3State: Sendable {
     /// - Returns: whether datagrams are due, and the slots to wake.
     mutating func end(_ stream: HTTP3Stream, now: Int64) -> (mustSend: Bool, slots: [PollSlot]) {
         lastEnd = now
-        early.removeAll { $0 === stream }
+        postponed.removeAll { $0 === stream }
         heldBack.removeAll { $0 === stream }
         guard stream.number >= 0 else {
             // It may have been woken to begin: another one may do so in its place.
             var slots: [PollSlot] = []
-            if failure == nil { wakeEarly(&slots) }
+            if failure == nil { wakePostponed(&slots) }
             return (false, slots)
         }
         streams[stream.number] = nil
@@ -245,6 +298,7 @@ struct HTTP3State: Sendable {
         turn.slots = deliver()
         // More may follow in this turn.
         guard turn.datagrams == nil else { return turn }
+        let hasDropped = buffer != nil && dropEarly()
         if let network {
             let isSilent = endpoint.isPeerSilent(now: now)
             turn.look = migration.look(
@@ -256,7 +310,7 @@ struct HTTP3State: Sendable {
         let end = isUnproven ? endpoint.silentSince.flatMap { start in longestSilence.map { start + $0 } } : nil
         if let end, end <= now, isOpen { turn.slots += fail(.http3(.ended(.idle))) }
         (turn.migration, turn.isOver) = (migration, failure != nil)
-        turn.deadline = min(endpoint.deadline ?? .max, end ?? .max)
+        turn.deadline = hasDropped ? now : min(endpoint.deadline ?? .max, end ?? .max)
         return turn
     }
 
@@ -327,25 +381,27 @@ struct HTTP3State: Sendable {
         guard case .opening(let opener) = phase else { return }
         do throws(IOFailure) {
             phase = .open(try tls.facts())
-            places.setLimit(endpoint.streamsLeft)
+            // The codecs have forgotten the request: its load begins it as any other.
+            if endpoint.earlyData == .rejected { (sentEarly, streams) = (nil, [:]) }
+            places.setLimit(streams.count + endpoint.streamsLeft)
             slots.append(opener)
         } catch { slots += fail(.io(error)) }
     }
 
     private mutating func permitStreams(_ slots: inout [PollSlot]) {
         places.setLimit(streams.count + endpoint.streamsLeft)
-        wakeEarly(&slots)
+        wakePostponed(&slots)
     }
 
     /// Wakes the streams that may begin now.
-    private func wakeEarly(_ slots: inout [PollSlot]) {
-        for stream in early.prefix(endpoint.streamsLeft) { note(stream, &slots) }
+    private func wakePostponed(_ slots: inout [PollSlot]) {
+        for stream in postponed.prefix(endpoint.streamsLeft) { note(stream, &slots) }
     }
 
     /// Lets no more streams begin. Those that wait for it go elsewhere.
     private func retire(_ slots: inout [PollSlot]) {
         places.retire()
-        for stream in early { note(stream, &slots) }
+        for stream in postponed { note(stream, &slots) }
     }
 
     /// The reason of a failed handshake is read in this thread, before another call of OpenSSL.
@@ -386,7 +442,7 @@ struct HTTP3State: Sendable {
         case .reset(let number, let code): fail(number, .http3(.reset(code)), &slots)
         case .violation(let number, let violation): fail(number, .wire(violation), &slots)
         case .unprocessed(let number): fail(number, .unprocessed, &slots)
-        case .settings: break
+        case .settings: if let memory = endpoint.memory { tls.remember(memory) }
         case .goAway: retire(&slots)
         case .failed(let violation, _): slots += fail(.wire(violation))
         }
@@ -441,7 +497,7 @@ struct HTTP3State: Sendable {
         places.retire()
         endpoint.close()
         for stream in streams.values { note(stream, &slots) }
-        for stream in early { note(stream, &slots) }
+        for stream in postponed { note(stream, &slots) }
         return slots
     }
 }

@@ -30,11 +30,22 @@ final class HTTP3Stream: @unchecked Sendable {
     var hasSentAll: Bool
     /// The codec does not know the stream any more.
     var isOver = false
+    /// The request of the stream's load that may have been sent as early data, before the load has begun it.
+    var early: EarlyRequest?
+    /// The server has accepted the request as early data.
+    private(set) var wasEarly = false
 
     init(slot: PollSlot, urgency: Int, hasBody: Bool) {
         self.slot = slot
         self.urgency = urgency
         hasSentAll = !hasBody
+    }
+
+    /// Takes over what has arrived for the request of this stream, which was sent as early data.
+    func adopt(_ other: HTTP3Stream) {
+        (number, urgency, inbox, gathering) = (other.number, other.urgency, other.inbox, other.gathering)
+        (isComplete, isOver, hasSentAll) = (other.isComplete, other.isOver, other.hasSentAll)
+        (wasEarly, hasUnseenEvents) = (true, true)
     }
 
     /// Packets carry little, so the pieces of a body are gathered in buffers of this size.

@@ -12,6 +12,10 @@ struct ConnectionRequest: Sendable {
     /// The lowest identifier that the connection may have, after an idle one was stale: connections that were idle at
     /// the same time may be as stale; `nil` for any.
     var since: Int?
+    #if HTTP3
+    /// What a new HTTP/3 connection may send as early data.
+    var early: EarlyRequest?
+    #endif
 
     var handle: LoadHandle { client.handle }
 }

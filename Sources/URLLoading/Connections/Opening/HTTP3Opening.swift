@@ -16,6 +16,9 @@ struct HTTP3Opening: Sendable {
     var addresses: [SocketAddress]?
     let access: NetworkAccess
     let news: PathNews
+    /// What an attempt may send as early data while it is the only one; `nil` also once the load has ended or has another
+    /// connection.
+    weak var early: EarlyRequest?
     /// Nanoseconds after which the handshake with one address fails; `nil` leaves that to the caller.
     var handshakeTimeout: Int64?
     let onChange: @Sendable (HTTP3Connection, Int) -> Void
@@ -78,7 +81,9 @@ struct HTTP3Opening: Sendable {
             }
             switch race.step(now: Poller.now()) {
             case .start(let next):
-                do throws(LoadError) { attempts.append(try begin(order[next], watcher)) } catch {
+                // The server could answer each of two attempts with early data.
+                let early = attempts.isEmpty ? early : nil
+                do throws(LoadError) { attempts.append(try begin(order[next], watcher, early)) } catch {
                     note(error, &failure)
                     race.failed()
                 }
@@ -96,20 +101,22 @@ struct HTTP3Opening: Sendable {
         if failure.map({ [.connectionRefused, .unreachable].contains($0.reason) }) != false { failure = new }
     }
 
-    private func begin(_ address: SocketAddress, _ watcher: PollSlot) throws(LoadError) -> HTTP3Connection {
+    private func begin(
+        _ address: SocketAddress, _ watcher: PollSlot, _ early: EarlyRequest?
+    ) throws(LoadError) -> HTTP3Connection {
         let configuration = connector.configuration
         let setup = configuration.sockets.bound(to: configuration.networks.interface?.binding)
         let sockets = HTTP3SocketMaker(
             peer: address, setup: setup, mark: access.traffic.mark, source: configuration.networkMonitor.source)
         let (tls, socket): (QUICTLS, DatagramSocket)
         do throws(IOFailure) {
-            tls = try connector.secure.quic(to: route.origin)
+            tls = try connector.secure.quic(to: route.origin, sendsEarlyData: early != nil)
             socket = try sockets.make()
         } catch { throw LoadError(error) }
         do throws(WireViolation) {
             let connection = try HTTP3Connection(
-                sockets, tls, route, configuration, access, news, opener: watcher, handshakeTimeout: handshakeTimeout,
-                onChange: onChange)
+                sockets, tls, route, configuration, access, news, opener: watcher, early: early,
+                handshakeTimeout: handshakeTimeout, onChange: onChange)
             connection.run(socket)
             return connection
         } catch {
@@ -121,10 +128,11 @@ struct HTTP3Opening: Sendable {
 
 extension SecureContext {
     /// Returns the TLS of a new QUIC connection to an origin, with the session's settings.
-    func quic(to origin: Origin) throws(IOFailure) -> QUICTLS {
+    /// - Parameter sendsEarlyData: whether the load has something to send as early data.
+    func quic(to origin: Origin, sendsEarlyData: Bool) throws(IOFailure) -> QUICTLS {
         var peer = TLSPeer(TLSPeerName(origin.host), port: origin.port, applicationProtocols: ["h3"])
         if case .ipv6(_, let zone?) = origin.host.kind { peer.zone = zone }
-        return try QUICTLS(client: context(), peer: peer)
+        return try QUICTLS(client: context(), peer: peer, sendsEarlyData: sendsEarlyData)
     }
 }
 

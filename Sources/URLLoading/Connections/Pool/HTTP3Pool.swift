@@ -152,7 +152,7 @@ final class HTTP3Pool: Sendable {
 
     /// Makes a connection for the load that waits for it.
     private func open(_ route: Route, for request: ConnectionRequest) async throws(LoadError) -> HTTP3Connection {
-        let opening = opening(route, .init(), request.access, handshakeTimeout: nil)
+        let opening = opening(route, .init(), request, handshakeTimeout: nil)
         do throws(LoadError) {
             let connection = try await request.handle.connecting { () throws(LoadError) in
                 try await opening.run(request.handle, request.record)
@@ -210,7 +210,7 @@ final class HTTP3Pool: Sendable {
                 return takeTCP("the attempt has failed")
             case .connect(let target):
                 begun = ConnectionIdentifier.next
-                begin(route, target, request.access, addresses)
+                begin(route, target, request, addresses)
             case .wait(let new):
                 Poller.shared.schedule(new.slot, at: limit)
                 let isCalled = try await request.handle.turn(in: new.slot) { () -> Bool? in
@@ -249,11 +249,13 @@ final class HTTP3Pool: Sendable {
 
     /// Begins to make a connection, for every load that waits for one.
     private func begin(
-        _ route: Route, _ target: AlternativeServiceTable.Target, _ access: NetworkAccess,
+        _ route: Route, _ target: AlternativeServiceTable.Target, _ request: ConnectionRequest,
         _ addresses: [SocketAddress]?
     ) {
-        var opening = opening(route, target, access, handshakeTimeout: Self.handshakeTimeout)
+        var opening = opening(route, target, request, handshakeTimeout: Self.handshakeTimeout)
         opening.addresses = addresses
+        // The load takes TCP at once.
+        if target.isSlow { opening.early = nil }
         // A handle of its own: a resolver of the program's is asked on behalf of one.
         let handle = LoadHandle(
             idle: nil, resource: nil, connect: Self.attemptTimeout, clock: connector.configuration.clock)
@@ -276,11 +278,12 @@ final class HTTP3Pool: Sendable {
     private static let attemptTimeout: Duration = .seconds(30)
 
     private func opening(
-        _ route: Route, _ target: AlternativeServiceTable.Target, _ access: NetworkAccess, handshakeTimeout: Int64?
+        _ route: Route, _ target: AlternativeServiceTable.Target, _ request: ConnectionRequest,
+        handshakeTimeout: Int64?
     ) -> HTTP3Opening {
         HTTP3Opening(
-            connector: connector, route: route, target: target, access: access, news: news,
-            handshakeTimeout: handshakeTimeout
+            connector: connector, route: route, target: target, access: request.access, news: news,
+            early: request.early, handshakeTimeout: handshakeTimeout
         ) { [weak self] connection, count in self?.changed(connection, grownBy: count) }
     }
 

@@ -89,6 +89,9 @@ struct PreparedRequest {
         return request
     }
 
+    /// Whether the request was not sent before, and so may be sent as early data.
+    var isFirst = true
+
     /// What the sign decision has added.
     var signature = SignatureUse.none
 

@@ -21,6 +21,8 @@ protocol NetworkExchange: Exchange {
     /// request.
     var isShared: Bool { get }
     func leaveConnection()
+    /// True if the request was sent as early data. After 425 (Too Early) it is repeated.
+    var wasEarly: Bool { get }
     /// The identity that the request carried beyond the caller's fields.
     var carried: CarriedIdentity { get }
     /// The time at which the request was sent (RFC 9111 §4.2.3), in seconds since 1970; 0 in a session without a cache.
@@ -64,6 +66,7 @@ struct SurrenderedConnection {
 
 extension NetworkExchange {
     var forwarder: Proxy? { nil }
+    var wasEarly: Bool { false }
     var hasLostAuthentication: Bool { false }
     var network: (any NetworkExchange)? { self }
     var hasOwnRecord: Bool { true }

@@ -8,12 +8,15 @@ import URLLoadingIO
 import URLLoadingWire
 
 final class HTTP3Exchange: StreamExchange<HTTP3Connection>, NetworkExchange, @unchecked Sendable {
-    /// - Parameter connection: a connection on which a stream is reserved for this exchange.
-    override init(
+    /// - Parameters:
+    ///   - connection: a connection on which a stream is reserved for this exchange.
+    ///   - early: the request, if the connection may have sent it as early data.
+    init(
         _ connection: HTTP3Connection, isReused: Bool, _ load: LoadContext, _ request: PreparedRequest,
-        over route: Route, _ record: TransactionRecord?
+        over route: Route, early: EarlyRequest?, _ record: TransactionRecord?
     ) {
         super.init(connection, isReused: isReused, load, request, over: route, record)
+        stream.early = early
         if let facts = connection.facts { record?.lease(facts, connection.route, isReused: isReused, .http3) }
     }
 
@@ -26,6 +29,8 @@ final class HTTP3Exchange: StreamExchange<HTTP3Connection>, NetworkExchange, @un
         connection.retire()
         owner.core.pool.leaveHTTP3(route)
     }
+
+    var wasEarly: Bool { connection.wasEarly(stream) }
 
     // MARK: The server
 

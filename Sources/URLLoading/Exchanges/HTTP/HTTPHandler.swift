@@ -26,7 +26,8 @@ struct HTTPHandler: Sendable {
             var firstFreshID = Int.min
             while true {
                 if hop.calls?.makesFields == true, retries.cause != nil { try await renewFields(of: &hop, for: load) }
-                let request = try await prepare(hop, for: load, retries, &authentication)
+                var request = try await prepare(hop, for: load, retries, &authentication)
+                request.isFirst = retries.cause == nil
                 record = load.events?.begin(request)
                 let exchange: any NetworkExchange
                 if !retries.wantsFresh, let idle = try leaseIdle(request, for: load, record) {
@@ -82,7 +83,7 @@ struct HTTPHandler: Sendable {
     ) -> Bool {
         let head = exchange.head
         if let head { remember(head, of: exchange, to: request, for: load) }
-        return retries.retry(after: head?.status, request, isShared: exchange.isShared)
+        return retries.retry(after: head?.status, request, isShared: exchange.isShared, wasEarly: exchange.wasEarly)
     }
 
     /// Releases the exchange of a request that failed.
@@ -228,7 +229,7 @@ struct HTTPHandler: Sendable {
         _ request: PreparedRequest, for load: LoadContext, _ record: TransactionRecord?
     ) throws(LoadError) -> (any NetworkExchange)? {
         guard load.core.proxies.isDirect, request.webSocket == nil else { return nil }
-        let wanted = wanted(request, load, since: nil, record)
+        let wanted = wanted(request, load, since: nil, record, connects: false)
         let route = complete(request.destination.route, for: request, load, wanted.access)
         guard let connection = load.core.pool.leaseIdle(route, inHTTP1: request.asksUpgrade) else { return nil }
         return try exchange(on: .own(connection, isNew: false), request, over: route, wanted, load)
@@ -241,20 +242,28 @@ struct HTTPHandler: Sendable {
         _ request: PreparedRequest, for load: LoadContext, since first: Int?, _ record: TransactionRecord?, _ hop: Hop,
         _ authentication: inout RequestAuthentication?
     ) async throws(LoadError) -> any NetworkExchange {
-        let wanted = wanted(request, load, since: first, record)
+        let wanted = wanted(request, load, since: first, record, connects: true)
         guard load.core.proxies.isDirect else {
             return try await leaseThroughProxies(request, wanted, for: load, hop, &authentication)
         }
         return try await lease(request, over: request.destination.route, wanted, for: load)
     }
 
+    /// - Parameter connects: whether a connection may be made, which may send the request as early data.
     @inline(never)
     private static func wanted(
-        _ request: PreparedRequest, _ load: LoadContext, since first: Int?, _ record: TransactionRecord?
+        _ request: PreparedRequest, _ load: LoadContext, since first: Int?, _ record: TransactionRecord?, connects: Bool
     ) -> ConnectionRequest {
-        ConnectionRequest(
-            client: load, access: NetworkAccess(request.request, load.core.requestDefaults), record: record,
-            since: first)
+        let access = NetworkAccess(request.request, load.core.requestDefaults)
+        #if HTTP3
+        // A load with a decision about challenges takes TCP.
+        let sendsEarlyData = load.core.configuration.connections.sendsEarlyData
+        let mayBeEarly = connects && sendsEarlyData && !load.signs && request.mayBeEarly
+        let early = mayBeEarly ? EarlyRequest(HTTP2Request(request, urgency: Task.currentPriority.urgency)) : nil
+        return ConnectionRequest(client: load, access: access, record: record, since: first, early: early)
+        #else
+        return ConnectionRequest(client: load, access: access, record: record, since: first)
+        #endif
     }
 
     @inline(never)
@@ -303,7 +312,8 @@ struct HTTPHandler: Sendable {
                 throw refusal
             }
             connection.admit(wanted.access)
-            return HTTP3Exchange(connection, isReused: !isNew, load, request, over: route, wanted.record)
+            return HTTP3Exchange(
+                connection, isReused: !isNew, load, request, over: route, early: wanted.early, wanted.record)
         #endif
         }
     }

@@ -12,6 +12,7 @@ struct RetryPlan {
     private var attempts = 0
     private var refusals = 0
     private var wasMisdirected = false
+    private var wasTooEarly = false
     private static let maximumRefusals = 3
     private var streamRefusals = 0
     private static let maximumStreamRefusals = 6
@@ -71,8 +72,15 @@ struct RetryPlan {
     }
 
     /// Returns whether to repeat the request because of its status: without the expectation that the server cannot meet
-    /// (RFC 9110 §15.5.18), or once on another connection if this one is shared (RFC 9110 §15.5.20).
-    mutating func retry(after status: Status?, _ request: PreparedRequest, isShared: Bool = false) -> Bool {
+    /// (RFC 9110 §15.5.18), once on another connection if this one is shared (RFC 9110 §15.5.20), or once after the
+    /// handshake if it was sent as early data (RFC 8470 §5.2).
+    mutating func retry(
+        after status: Status?, _ request: PreparedRequest, isShared: Bool = false, wasEarly: Bool = false
+    ) -> Bool {
+        if status == .tooEarly, wasEarly, !wasTooEarly {
+            wasTooEarly = true
+            return true
+        }
         if status == .misdirectedRequest, isShared, !wasMisdirected {
             wasMisdirected = true
             return true
@@ -89,7 +97,7 @@ struct RetryPlan {
     var cause: BodyProviderContext.Cause? {
         if isChallenged { return .challenge }
         if dropsExpectation { return .expectationFailed }
-        if wantsFresh || refusals + streamRefusals > 0 || wasMisdirected { return .staleConnection }
+        if wantsFresh || refusals + streamRefusals > 0 || wasMisdirected || wasTooEarly { return .staleConnection }
         return isRepeated ? .retry : nil
     }
 }

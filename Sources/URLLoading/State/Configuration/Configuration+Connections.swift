@@ -35,6 +35,19 @@ extension Configuration {
         /// The versions of HTTP in use; ``HTTPVersions/automatic`` by default.
         public var httpVersions = HTTPVersions.automatic
 
+        /// Whether requests may be sent as early data over HTTP/3 (0-RTT, RFC 8470): with the first datagrams of a
+        /// connection to a server that a connection of this session has verified before, which saves a round trip.
+        /// False by default.
+        ///
+        /// - Important: An attacker who has recorded the datagrams can send them again, and the server may carry out
+        ///   the request more than once. Allow this only where a GET changes nothing.
+        ///
+        /// Only the request for which a connection is made is sent this way, and only a GET or HEAD without a body,
+        /// cookies, credentials of any kind, parameters that look like credentials, or a decision about signatures or
+        /// challenges. A server that accepts no early data, or answers with 425 (Too Early), receives the request again
+        /// after the handshake. The setting has no effect in a build without the trait `HTTP3`.
+        public var sendsEarlyData = false
+
         /// Creates the default settings.
         public init() {}
     }

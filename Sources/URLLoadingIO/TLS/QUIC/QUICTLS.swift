@@ -26,9 +26,15 @@ package final class QUICTLS: TLSCallbackState {
         case server(TLSServerContext)
     }
 
+    /// What was noted with ``remember(_:)`` on the connection whose session this one resumes, if early data may be
+    /// sent; `nil` if not.
+    package private(set) var remembered: (any Sendable)?
+
     /// Creates the client side.
-    /// - Parameter peer: with the ALPN protocols that are offered; QUIC requires at least one (RFC 9001 §8.1).
-    package init(client context: TLSContext, peer: TLSPeer) throws(IOFailure) {
+    /// - Parameters:
+    ///   - peer: with the ALPN protocols that are offered; QUIC requires at least one (RFC 9001 §8.1).
+    ///   - sendsEarlyData: whether early data is sent if the session permits it.
+    package init(client context: TLSContext, peer: TLSPeer, sendsEarlyData: Bool = false) throws(IOFailure) {
         guard !peer.asksTrust, !peer.asksIdentity else {
             throw IOFailure.handshakeRefusal(.other, peer.name, "decisions are not supported over QUIC")
         }
@@ -48,6 +54,7 @@ package final class QUICTLS: TLSCallbackState {
         side = .client(context, peer, key, offersSession: session != nil)
         super.init(to: peer, context, key, nil, mayPause: false)
         resumed = session
+        memory = TLSMemory()
         guard receiveCallbacks(of: ssl), TLSVerification.expect(peer.name, of: ssl) else {
             throw IOFailure.handshakeRefusal(
                 .unusableName, peer.name, "certificates cannot be verified for the name \(peer.name)")
@@ -57,15 +64,25 @@ package final class QUICTLS: TLSCallbackState {
         } catch { throw IOFailure(.tls(error), .handshake) }
         if let session { SSL_set_session(ssl, session.pointer) }
         SSL_set_connect_state(ssl)
+        if sendsEarlyData, verified, giving?.proposed == nil, let session, session.takesEarlyData,
+            let content = session.memory?.content, SSL_set_quic_tls_early_data_enabled(ssl, 1) == 1
+        {
+            remembered = content
+        }
     }
 
     /// Creates the server side, for test servers.
-    package init(server context: TLSServerContext) throws(IOFailure) {
+    /// - Parameter acceptsEarlyData: whether early data is accepted; the tickets permit it in either case. With `nil`
+    ///   they do not, and OpenSSL holds the session in the ticket, not in a cache.
+    package init(server context: TLSServerContext, acceptsEarlyData: Bool? = nil) throws(IOFailure) {
         let made = try Made(context.pointer, nil) { ngtcp2_crypto_ossl_configure_server_session($0) }
         (ssl, helper, reference) = (made.ssl, made.helper, made.reference)
         side = .server(context)
         super.init()
         SSL_set_accept_state(ssl)
+        guard let acceptsEarlyData else { return }
+        SSL_set_quic_tls_early_data_enabled(ssl, 1)
+        if !acceptsEarlyData { SSL_set_allow_early_data_cb(ssl, { _, _ in 0 }, nil) }
     }
 
     deinit {
@@ -73,6 +90,9 @@ package final class QUICTLS: TLSCallbackState {
         reference.pointee.user_data = nil
         ngtcp2_crypto_ossl_ctx_del(helper)
         SSL_set_ex_data(ssl, 0, nil)
+        // QUIC has no close_notify (RFC 9001 §4.8). A server that has sent none takes back the last session that it gave,
+        // if its cache holds it, as it does for tickets that permit early data.
+        SSL_set_shutdown(ssl, SSL_SENT_SHUTDOWN)
         SSL_free(ssl)
         reference.deallocate()
     }
@@ -123,6 +143,14 @@ package final class QUICTLS: TLSCallbackState {
     /// Empties the thread's error queue before calls of OpenSSL, which take what it holds for their own errors.
     package func beginCalls() { ERR_clear_error() }
 
+    // MARK: Early data
+
+    /// Notes what early data of a later connection needs to know of the server.
+    package func remember(_ content: any Sendable) { memory?.keep(content) }
+
+    /// Whether the server of a finished handshake has accepted early data.
+    package var hasAcceptedEarlyData: Bool { SSL_get_early_data_status(ssl) == SSL_EARLY_DATA_ACCEPTED }
+
     // MARK: The handshake
 
     /// The application protocol that a finished handshake has agreed on.
@@ -171,6 +199,14 @@ package final class QUICTLS: TLSCallbackState {
 
     private var name: TLSPeerName? {
         if case .client(_, let peer, _, _) = side { peer.name } else { nil }
+    }
+}
+
+extension TLSSession {
+    /// Whether the session permits early data: the server does, in the words of QUIC (RFC 9001 §4.6.1), it was verified
+    /// without a concession, and it knows no certificate of the client.
+    fileprivate var takesEarlyData: Bool {
+        SSL_SESSION_get_max_early_data(pointer) == UInt32.max && !isIdentified && !isWeak
     }
 }
 

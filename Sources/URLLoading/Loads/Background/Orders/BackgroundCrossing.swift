@@ -23,7 +23,7 @@ package enum BackgroundCrossing: Sendable, Equatable {
         "timeouts.expectContinue": .sent,
         "connections.maximumPerHost": .sent, "connections.idleLifetime": .sent, "connections.maximumIdle": .local,
         "connections.http2PingInterval": .sent, "connections.http2PingTimeout": .sent,
-        "connections.httpVersions": .sent,
+        "connections.httpVersions": .sent, "connections.sendsEarlyData": .sent,
         "networks.addressPolicy": .refused, "networks.addressOverrides": .refused, "networks.interface": .refused,
         "networks.resolver": .refused, "networks.proxyPolicy": .refused,
         "networks.allowsCellular": .sent, "networks.allowsExpensive": .sent, "networks.allowsConstrained": .sent,

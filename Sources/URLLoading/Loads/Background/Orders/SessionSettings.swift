@@ -30,6 +30,8 @@ package struct ConnectionSettings: Codable, Sendable, Equatable {
     var pingInterval: Duration?
     var pingTimeout: Duration
     var versions: String
+    // Nil in settings that an earlier version has stored.
+    var sendsEarlyData: Bool?
     var trafficClass: UInt8
     var acceptEncoding: String?
     // Both nil in settings that an earlier version has stored.
@@ -148,6 +150,7 @@ extension ConnectionSettings {
         pingInterval = configuration.connections.http2PingInterval
         pingTimeout = configuration.connections.http2PingTimeout
         versions = "\(configuration.connections.httpVersions)"
+        sendsEarlyData = configuration.connections.sendsEarlyData
         trafficClass = configuration.networks.trafficClass.dscp
         acceptEncoding = configuration.acceptEncoding
         (accept, sendsNoAccept) = (configuration.accept, configuration.accept == nil)
@@ -182,6 +185,7 @@ extension ConnectionSettings {
         where "\(known)" == versions {
             configuration.connections.httpVersions = known
         }
+        configuration.connections.sendsEarlyData = sendsEarlyData == true
         configuration.networks.trafficClass = TrafficClass(dscp: trafficClass)
         configuration.acceptEncoding = acceptEncoding
         if let accept { configuration.accept = accept } else if sendsNoAccept == true { configuration.accept = nil }
