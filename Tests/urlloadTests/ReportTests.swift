@@ -50,7 +50,7 @@ struct ReportTests {
 
     @Test("An error of a proxy is told apart from the server's") func anErrorAtAProxyIsNotTheServers() throws {
         let proxy = try Proxy("http://u:SECRET@p.example:3128")
-        func words(_ error: LoadError) -> String { ErrorWords.make(Report.Failure(error.at(proxy))) }
+        func words(_ error: LoadError) -> String { ErrorWords.make(Report.Failure(error.at(proxy)), in: .curl) }
         #expect(
             words(LoadError(.connectionRefused, phase: .connecting, party: .remote, detail: "192.0.2.1"))
                 == "at the proxy http://p.example:3128: no program listens there (connectionRefused, connecting)"
