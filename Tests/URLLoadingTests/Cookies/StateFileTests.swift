@@ -3,7 +3,6 @@
 import Dispatch
 import FoundationEssentials
 import Glibc
-import Synchronization
 import Testing
 import URLLoadingIO
 import URLLoadingTestSupport
@@ -85,22 +84,19 @@ struct StateFileTests {
                 let holder = try Database(path: path)
                 try holder.execute("BEGIN IMMEDIATE")
                 let began = ContinuousClock.now
-                let isFree = Atomic<Bool>(false)
-                let early = await withTaskGroup(of: Bool.self) { group in
-                    for _ in 0..<2 {
-                        group.addTask {
-                            await store.flush()
-                            return !isFree.load(ordering: .sequentiallyConsistent)
-                        }
+                let flushes = (0..<2).map { _ in
+                    Task {
+                        await store.flush()
+                        return ContinuousClock.now
                     }
-                    try? await Task.sleep(for: .milliseconds(100))
-                    isFree.store(true, ordering: .sequentiallyConsistent)
-                    try? holder.execute("COMMIT")
-                    return await group.reduce(0) { $0 + ($1 ? 1 : 0) }
                 }
+                try await Task.sleep(for: .milliseconds(100))
+                let freed = ContinuousClock.now
+                try holder.execute("COMMIT")
+                let ends = [await flushes[0].value, await flushes[1].value]
                 // A machine that stood still: a writer gives up after two seconds.
                 guard began.duration(to: .now) < .seconds(1) else { continue }
-                #expect(early == 0)
+                #expect(ends.allSatisfy { $0 > freed })
                 #expect(CookieStore(directory: folder).all.count == 2)
                 return
             }
