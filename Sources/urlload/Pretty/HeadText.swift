@@ -9,8 +9,9 @@ import URLLoading
 
 enum HeadText {
     static func make(_ head: HTTPHead) -> String {
-        // HTTP/2 has no reason phrases (RFC 9113 §8.3.2); the space before it remains, as in curl.
-        var text = "\(head.version) " + (head.version > .http11 ? "\(head.status.code) " : "\(head.status)") + "\r\n"
+        // HTTP/2 has no reason phrases (RFC 9113 §8.3.2), and some servers of HTTP/1.1 send none; the space before it
+        // remains (RFC 9112 §4), as in curl.
+        var text = "\(head.version) \(head.status.code) \(head.reasonPhrase)\r\n"
         for field in head.headers { text += "\(field.name): \(field.value)\r\n" }
         return text + "\r\n"
     }
