@@ -66,6 +66,20 @@ struct CommandMessageTests {
         #expect(alone.code == 2 && alone.errors.hasPrefix("urlload: --key needs --cert\n"))
     }
 
+    @Test("Status lines are written with the reason phrase that the server sent")
+    func reasonPhrases() async throws {
+        try await withHTTPTestServer { origin in
+            origin.route("/") { _ in .raw(["HTTP/1.1 200 Fine   indeed\r\nContent-Length: 2\r\n\r\nok"]) }
+            let address = origin.url().absoluteString
+            for words in [["-i", address], ["-s", "-D", "-", address], ["http", "-h", address]] {
+                let result = try await Running.urlload(words)
+                #expect(
+                    result.text.hasPrefix("HTTP/1.1 200 Fine   indeed\r\nContent-Length: 2\r\n\r\n"),
+                    "\(words): \(result.text)")
+            }
+        }
+    }
+
     @Test("-s leaves standard error empty, without the warning of -k")
     func silence() async throws {
         try await withPages { origin, folder in

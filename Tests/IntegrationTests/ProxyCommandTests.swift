@@ -203,6 +203,10 @@ struct ProxyCommandTests {
             let result = try await Self.run("--unix-socket", path, "http://docker/info")
             #expect(result.text == "socket" && origin.requests.first?.headers[.host] == "docker")
         }
+        let missing = try await Running.urlload(["-sS", "--unix-socket", path + ".gone", "http://docker/info"])
+        #expect(
+            missing.code == 7 && missing.errors.contains("the Unix socket \(path).gone does not exist"),
+            "\(missing.errors)")
         try await withHTTPTestServer(answering: "here") { origin in
             for words in [
                 ["--resolve", "a.test:\(origin.port):127.0.0.1", "http://a.test:\(origin.port)/"],

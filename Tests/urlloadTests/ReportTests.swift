@@ -52,7 +52,7 @@ struct ReportTests {
         let proxy = try Proxy("http://u:SECRET@p.example:3128")
         func words(_ error: LoadError) -> String { ErrorWords.make(Report.Failure(error.at(proxy)), in: .curl) }
         #expect(
-            words(LoadError(.connectionRefused, phase: .connecting, party: .remote, detail: "192.0.2.1"))
+            words(LoadError(.connectionRefused, phase: .connecting, party: .remote))
                 == "at the proxy http://p.example:3128: no program listens there (connectionRefused, connecting)"
         )
         #expect(

@@ -28,6 +28,9 @@ package struct IOFailure: Error, Sendable {
         case invalidAddress(String)
         /// The local interface or address for connections is not available.
         case cannotBind(String)
+        /// No connection to a Unix socket, with its path (`@` and the name of an abstract one) and the errno. Indirect
+        /// for the same reason.
+        indirect case unixSocket(String, Int32)
     }
 
     package let code: Code
@@ -36,5 +39,12 @@ package struct IOFailure: Error, Sendable {
     package init(_ code: Code, _ operation: Operation) {
         self.code = code
         self.operation = operation
+    }
+
+    /// Returns the failure of a connection to this Unix socket, which it names. Failures that do not depend on the
+    /// socket are returned unchanged: a stop, and a lack of descriptors.
+    package func naming(_ socket: SocketAddress) -> IOFailure {
+        guard case .system(let number) = code, !isOutOfDescriptors else { return self }
+        return IOFailure(.unixSocket(socket.host, number), operation)
     }
 }

@@ -40,4 +40,13 @@ package enum SystemError {
     }
 
     package static func words(_ number: Int32) -> String { String(cString: csys_error_words(number)) }
+
+    /// Describes why no connection was made to a Unix socket.
+    package static func words(_ number: Int32, ofSocket path: String) -> String {
+        switch number {
+        case ENOENT, ENOTDIR: "the Unix socket \(path) does not exist"
+        case ECONNREFUSED: "no program listens on the Unix socket \(path)"
+        default: "the Unix socket \(path): \(words(number))"
+        }
+    }
 }

@@ -89,7 +89,7 @@ enum ErrorWords {
 
     /// Reasons whose detail adds nothing for the user.
     private static let reasonsWithoutDetail: Set<String> = [
-        "connectionRefused", "truncated", "hostNotFound", "proxyNotFound", "notHTTP", "unsupportedScheme",
+        "truncated", "hostNotFound", "proxyNotFound", "notHTTP", "unsupportedScheme",
         "tooManyRedirects",
         "contentDecodingFailed",
     ]

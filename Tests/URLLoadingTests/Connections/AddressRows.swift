@@ -40,11 +40,41 @@ import URLLoadingWire
                 origin.requests.map { $0.headers[.host] } == ["docker", "docker"]
                     && origin.requests.last?.connection == 1)
             await expectFailure(.proxyNotFound) { try await session.data(from: try url("http://other/info")) }
-            let gone = Session(Self.configuration(try .unixSocket(path + ".gone", for: nil)))
-            await expectFailure(.connectionRefused, .remote, .connecting) {
-                try await gone.data(from: try url("http://docker/"))
-            }
         }
+    }
+
+    @Test func `the error of a Unix socket names it, and says whether it exists`() async throws {
+        let path = Self.socketPath()
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        let session = Session(Self.configuration(try .unixSocket(path, for: nil)))
+        let missing = await failure(.connectionRefused, .remote, .connecting) {
+            try await session.data(from: try url("http://docker/"))
+        }
+        #expect(missing?.detail == "the Unix socket \(path) does not exist")
+        // A file on which no program listens.
+        try Data().write(to: URL(filePath: path))
+        let silent = await failure(.connectionRefused, .remote, .connecting) {
+            try await session.data(from: try url("http://docker/"))
+        }
+        #expect(silent?.detail == "no program listens on the Unix socket \(path)")
+        // The name of an abstract socket is random, as its path is.
+        let name = "urlload-\(UInt64.random(in: 0 ... .max))"
+        let abstract = Session(Self.configuration(try .abstractUnixSocket(name, for: nil)))
+        let unbound = await failure(.connectionRefused, .remote, .connecting) {
+            try await abstract.data(from: try url("http://docker/"))
+        }
+        #expect(unbound?.detail == "no program listens on the Unix socket @\(name)")
+    }
+
+    @Test func `the error of a closed port says that no program listens`() async throws {
+        let port = try closedPort()
+        let address = "http://127.0.0.1:\(port)/"
+        let refused = await failure(.connectionRefused, .remote, .connecting) {
+            try await Session(.ephemeral).data(from: try url(address))
+        }
+        #expect(
+            refused.map { "\($0)" }
+                == "connectionRefused (connecting, \(address)): no program listens on this port")
     }
 
     @Test func `an abstract Unix socket replaces the host`() async throws {

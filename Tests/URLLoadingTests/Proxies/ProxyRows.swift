@@ -141,6 +141,7 @@ import URLLoadingWire
         let gone = Session(Self.client(.fixed([try Proxy(.socks5, unixSocket: path + ".gone")])).0)
         let error = await failure(.connectionRefused) { try await gone.data(from: try url("http://a.test/")) }
         #expect(error?.proxyFailure != nil)
+        #expect(error?.detail?.hasSuffix(": the Unix socket \(path).gone does not exist") == true, "\(error as Any)")
     }
 
     @Test func `no fields of the origin reach the proxy through CONNECT, and none the reverse (security 5, 6)`()

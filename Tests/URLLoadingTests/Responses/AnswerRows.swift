@@ -36,6 +36,28 @@ struct AnswerRows {
         #expect(LoadError.Reason.unacceptableStatus.name == "unacceptableStatus")
     }
 
+    @Test("the reason phrase is the one that the server sent, and empty where it sent none")
+    func phrases() async throws {
+        let lines = [
+            ("200 Fine   indeed", "Fine   indeed"), ("200 OK", "OK"), ("200", ""), ("200 ", ""), ("299 Odd", "Odd"),
+        ]
+        try await withHTTPTestServer { origin in
+            for (index, line) in lines.enumerated() {
+                origin.route("/\(index)") { _ in
+                    .raw([.bytes(Array("HTTP/1.1 \(line.0)\r\nContent-Length: 2\r\n\r\nok".utf8))])
+                }
+            }
+            try await withSession(.ephemeral) { session in
+                for (index, line) in lines.enumerated() {
+                    let response = try await session.data(from: origin.url("/\(index)")).1
+                    #expect(response.http?.reasonPhrase == line.1, "\(line.0)")
+                }
+            }
+        }
+        #expect(HTTPHead(status: .ok).reasonPhrase == "OK")
+        #expect(HTTPHead(status: .ok, version: .http2).reasonPhrase.isEmpty)
+    }
+
     @Test("bodies are decoded within their limit; a decoding failure is an error of its own")
     func decoding() async throws {
         try await withHTTPTestServer { origin in

@@ -255,8 +255,10 @@ final class Connector: Sendable {
         at path: SocketAddress, _ request: ConnectionRequest
     ) async throws(LoadError) -> any Transport {
         request.record?.mark(.connectStart)
-        return try await withDescriptors(request.handle) { () async throws(IOFailure) in
-            try await SocketTransport.connect(to: path, request.handle)
+        return try await withDescriptors(request.handle) { () async throws(IOFailure) -> any Transport in
+            do throws(IOFailure) { return try await SocketTransport.connect(to: path, request.handle) } catch {
+                throw error.naming(path)
+            }
         }
     }
 

@@ -33,6 +33,7 @@ extension LoadError {
         case .closedByPeer: self.init(.connectionLost, phase: phase, party: .remote)
         case .cannotBind(let words): self.init(.interfaceUnavailable, phase: phase, party: .system, detail: words)
         case .invalidAddress(let words): self.init(.badURL, phase: phase, party: .local, detail: words)
+        case .unixSocket(let path, let number): self.init(number, phase, socket: path)
         }
     }
 
@@ -51,7 +52,8 @@ extension LoadError {
         self.init(reason, phase: phase, party: .system, detail: SystemError.words(number))
     }
 
-    private init(_ number: Int32, _ phase: Phase) {
+    /// - Parameter socket: the Unix socket that was to be connected to; `nil` for other addresses.
+    private init(_ number: Int32, _ phase: Phase, socket: String? = nil) {
         let isConnecting = phase == .connecting
         let (reason, party): (Reason, Party) =
             switch SystemError.kind(number) {
@@ -62,7 +64,14 @@ extension LoadError {
             case .other where phase == .resolving: (.lookupFailed, .system)
             case .other: (isConnecting ? .cannotConnect : .connectionLost, .system)
             }
-        self.init(reason, phase: phase, party: party, detail: SystemError.words(number))
+        let detail: String? =
+            switch (socket, reason) {
+            case (let path?, _): SystemError.words(number, ofSocket: path)
+            // The reason says it all, and its explanation is a sentence.
+            case (nil, .connectionRefused): nil
+            case (nil, _): SystemError.words(number)
+            }
+        self.init(reason, phase: phase, party: party, detail: detail)
     }
 
     package init(_ violation: WireViolation, _ phase: Phase) {

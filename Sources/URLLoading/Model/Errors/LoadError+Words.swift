@@ -17,6 +17,7 @@ extension LoadError {
             case .sending: "the connection was closed before the request was sent"
             default: "the connection was closed"
             }
+        case .connectionRefused where detail == nil: "no program listens on this port"
         case .sessionInvalidated where detail == nil: "the session was invalidated; create a new one"
         case .bodyUnavailable where detail == nil:
             "the body was read before, or its load has ended; read it once, inside the closure that is given it"

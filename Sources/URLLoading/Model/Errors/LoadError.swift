@@ -199,7 +199,8 @@ extension LoadError.Reason {
     public static let hostNotFound = Self("hostNotFound", -1003)
     /// The name resolution failed temporarily; a retry may succeed.
     public static let lookupFailed = Self("lookupFailed", -1006)
-    /// The host refused the connection: no program listens on the port.
+    /// The host refused the connection: no program listens on the port. Of a Unix socket: it does not exist, or no
+    /// program listens on it; the detail names it.
     public static let connectionRefused = Self("connectionRefused", -1004)
     /// The host or its network cannot be reached.
     public static let unreachable = Self("unreachable", -1004)

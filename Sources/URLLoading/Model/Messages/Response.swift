@@ -84,24 +84,49 @@ public struct HTTPHead: Sendable {
     /// // remote: bareLineFeed (RFC 9112 §2.2)
     /// ```
     public var violations: [WireViolation] { tolerated.all }
-    let tolerated: WireViolations
+    var tolerated: WireViolations { exceptions?.tolerated ?? WireViolations() }
+
+    /// The reason phrase of the status line, as the server sent it (RFC 9112 §4). It is for display only: programs
+    /// decide by ``status``. Empty where there is none: in HTTP/2 and HTTP/3, and from servers that leave it out. A
+    /// head that was not read from a connection, such as that of a stored response or of a background transfer, has the
+    /// registered phrase of its status.
+    ///
+    /// ```swift
+    /// print(response.http?.reasonPhrase ?? "")       // Not Found, or what else the server says
+    /// ```
+    public var reasonPhrase: String { version.major > 1 ? "" : exceptions?.phrase ?? status.reasonPhrase }
+
+    /// What few heads have. One reference, because a head is copied several times in each load, and a null reference
+    /// is not counted.
+    private final class Exceptions: Sendable {
+        let tolerated: WireViolations
+        /// `nil` for the registered phrase.
+        let phrase: String?
+
+        init(_ tolerated: WireViolations, _ phrase: String?) { (self.tolerated, self.phrase) = (tolerated, phrase) }
+    }
+    private let exceptions: Exceptions?
 
     /// Creates a head for responses that do not come from a server: stubs, handlers, tests.
     public init(status: Status, version: HTTPVersion = .http11, headers: Headers = Headers()) {
         self.status = status
         self.version = version
         self.headers = headers
-        tolerated = WireViolations()
+        exceptions = nil
     }
 
     /// Creates a head made of a stored one.
     /// - Parameter tolerated: the violations of the answer that confirmed it.
     init(status: Status, version: HTTPVersion, headers: Headers, tolerated: WireViolations) {
-        (self.status, self.version, self.headers, self.tolerated) = (status, version, headers, tolerated)
+        (self.status, self.version, self.headers) = (status, version, headers)
+        exceptions = tolerated.isEmpty ? nil : Exceptions(tolerated, nil)
     }
 
     init(_ head: HTTP1ResponseHead) {
         (status, version, headers) = (head.status, head.version, head.headers)
-        tolerated = head.violations
+        let isRegistered = head.version.major > 1 || head.reason == head.status.reasonPhrase
+        exceptions =
+            isRegistered && head.violations.isEmpty
+            ? nil : Exceptions(head.violations, isRegistered ? nil : head.reason)
     }
 }

@@ -36,7 +36,7 @@ struct HAREntryWriter {
         let headers = head?.headers ?? Headers()
         let isReceived = head != nil && transaction.fetchType == .network
         return HAR.Response(
-            status: head?.status.code ?? 0, statusText: head?.status.reasonPhrase ?? "",
+            status: head?.status.code ?? 0, statusText: head?.reasonPhrase ?? "",
             httpVersion: head?.version.description ?? "", cookies: setCookies(headers), headers: pairs(headers),
             content: content(transaction, headers), redirectURL: shown(headers[.location] ?? ""),
             headersSize: isReceived ? transaction.responseHeadBytes : -1,
