@@ -11,14 +11,11 @@ enum HeadText {
     static func make(_ head: HTTPHead) -> String {
         // HTTP/2 has no reason phrases (RFC 9113 §8.3.2), and some servers of HTTP/1.1 send none; the space before it
         // remains (RFC 9112 §4), as in curl.
-        "\(head.version) \(head.status.code) \(head.reasonPhrase)
-" + lines(head.headers) + "
-"
+        "\(head.version) \(head.status.code) \(head.reasonPhrase)\r\n" + lines(head.headers) + "\r\n"
     }
 
     static func lines(_ fields: Headers) -> String {
-        fields.map { "\($0.name): \($0.value)
-" }.joined()
+        fields.map { "\($0.name): \($0.value)\r\n" }.joined()
     }
 
     /// A request as HTTP/1.1 sends it to the server.
