@@ -92,7 +92,8 @@ struct ExternalCacheTests {
                         try await group.waitForAll()
                     }
                     try await settled(session)
-                    if round == 1 { #expect(metrics(session, "found") == 200) }
+                    let counts = session.openMetrics().split(separator: "\n").filter { $0.contains("external") }
+                    if round == 1 { #expect(metrics(session, "found") == 200, "\(counts)") }
                 }
             }
             #expect(origin.requests.count == 200)
