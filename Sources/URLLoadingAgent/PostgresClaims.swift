@@ -185,8 +185,8 @@ extension PostgresStatements {
 
     /// Claims transfers.
     /// - Parameters:
-    ///   - promotes: whether transfers whose time has come are made ready first. Otherwise that is done only if the last
-    ///     look has left some, or none is ready.
+    ///   - promotes: whether transfers whose time has come are made ready first. Otherwise that is done only if the
+    ///     last look has left some, or none is ready.
     ///   - look: the look for them. If none is ready, it begins at the earliest one.
     func claim(
         _ request: ClaimRequest, promotes: Bool, _ look: inout DueLook

@@ -5,8 +5,8 @@ import Testing
 import URLLoading
 import URLLoadingWire
 
-/// squid, microsocks and dante. Only squid resolves `origin.test`. microsocks tries only the first address of a name, for
-/// `localhost` often ::1, where the relays of `script/test --far` do not listen; so it is asked for 127.0.0.1.
+/// squid, microsocks and dante. Only squid resolves `origin.test`. microsocks tries only the first address of a name,
+/// for `localhost` often ::1, where the relays of `script/test --far` do not listen; so it is asked for 127.0.0.1.
 @Suite(.enabled(if: Servers.areHere, Servers.areMissing))
 struct ProxyTests {
     static func session(_ server: String, user: String? = nil, _ password: String? = nil) throws -> Session {

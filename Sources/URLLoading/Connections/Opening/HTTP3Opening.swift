@@ -16,8 +16,8 @@ struct HTTP3Opening: Sendable {
     var addresses: [SocketAddress]?
     let access: NetworkAccess
     let news: PathNews
-    /// What an attempt may send as early data while it is the only one; `nil` also once the load has ended or has another
-    /// connection.
+    /// What an attempt may send as early data while it is the only one; `nil` also once the load has ended or has
+    /// another connection.
     weak var early: EarlyRequest?
     /// Nanoseconds after which the handshake with one address fails; `nil` leaves that to the caller.
     var handshakeTimeout: Int64?

@@ -90,8 +90,8 @@ package final class QUICTLS: TLSCallbackState {
         reference.pointee.user_data = nil
         ngtcp2_crypto_ossl_ctx_del(helper)
         SSL_set_ex_data(ssl, 0, nil)
-        // QUIC has no close_notify (RFC 9001 §4.8). A server that has sent none takes back the last session that it gave,
-        // if its cache holds it, as it does for tickets that permit early data.
+        // QUIC has no close_notify (RFC 9001 §4.8). A server that has sent none takes back the last session that it
+        // gave, if its cache holds it, as it does for tickets that permit early data.
         SSL_set_shutdown(ssl, SSL_SENT_SHUTDOWN)
         SSL_free(ssl)
         reference.deallocate()
