@@ -17,6 +17,8 @@ enum ErrorWords {
         let words = sentences[failure.reason].map { "\($0) (\(name))" } ?? name
         let remedy = failure.remedy.map { "; \($0)" } ?? ""
         guard let detail = failure.detail, !reasonsWithoutDetail.contains(failure.reason) else { return words + remedy }
+        // Details of other reasons are sentences.
+        if sentences[failure.reason] == nil { return "\(detail) (\(name))" + remedy }
         return "\(words): \(detail)" + remedy
     }
 
