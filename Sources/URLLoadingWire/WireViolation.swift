@@ -9,7 +9,7 @@
 ///
 /// ```swift
 /// do { _ = try Origin.Host("exa mple") } catch { print(error) }
-/// // local: invalidHost (RFC 3986 3.2.2)
+/// // invalidHost: the host is neither a name nor an address (RFC 3986 3.2.2)
 /// ```
 public struct WireViolation: Error, Sendable, Hashable, CustomStringConvertible {
     /// The party that broke the rule.
@@ -24,8 +24,11 @@ public struct WireViolation: Error, Sendable, Hashable, CustomStringConvertible 
     public let party: Party
     /// The rule that was broken.
     public let code: Code
-    /// The offset in bytes from the start of the text or of the head, if known.
+    /// The offset in bytes from the start of the text, of the head or of the body, if known. A body is counted as it is
+    /// on the connection, with the sizes of its chunks.
     public let offset: Int?
+    /// True if the offset counts from the start of the body.
+    package private(set) var isInBody = false
     /// The section that states the rule, as in `"RFC 9112 5.1"`.
     public let section: String
 
@@ -37,12 +40,15 @@ public struct WireViolation: Error, Sendable, Hashable, CustomStringConvertible 
         self.section = section
     }
 
-    /// One line without secrets: party, code, offset, section.
-    public var description: String {
-        var line = "\(party): \(code.rawValue)"
-        if let offset { line += " at byte \(offset)" }
-        if !section.isEmpty { line += " (\(section))" }
-        return line
+    /// One line without secrets: the code, the rule that was broken as a sentence, the offset, the section.
+    public var description: String { "\(code.rawValue): \(explanation)" }
+
+    /// Returns this violation with its offset counted from the start of the body.
+    /// - Parameter start: the number of bytes of the body before the place that the offset counts from.
+    func inBody(after start: Int64) -> WireViolation {
+        var violation = WireViolation(party, code, at: Int(clamping: start) &+ (offset ?? 0), section: section)
+        violation.isInBody = true
+        return violation
     }
 }
 

@@ -80,6 +80,26 @@ struct CommandMessageTests {
         }
     }
 
+    @Test("The message about a violation is a sentence, and its name follows")
+    func violations() async throws {
+        try await withHTTPTestServer { origin in
+            let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+            origin.route("/chunk") { _ in .raw([.bytes(Array("\(chunked)5\r\nhello\r\nzz\r\n".utf8))]) }
+            origin.route("/head") { _ in .ok("", headers: ["A": String(repeating: "x", count: 70_000)]) }
+            for (path, words) in [
+                (
+                    "/chunk",
+                    "a chunk does not begin with a valid size in hexadecimal digits, at byte 10 of the body "
+                        + "(RFC 9112 7.1) (malformedChunkSize, receiving)"
+                ), ("/head", "the head is larger than the limit of 65536 bytes (RFC 9110 5.4) (headTooLarge, waiting)"),
+            ] {
+                let address = origin.url(path).absoluteString
+                let result = try await Running.urlload(["-sS", address])
+                #expect(result.errors == "urlload: \(address): \(words)\n", "\(result.errors)")
+            }
+        }
+    }
+
     @Test("-s leaves standard error empty, without the warning of -k")
     func silence() async throws {
         try await withPages { origin, folder in

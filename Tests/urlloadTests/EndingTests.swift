@@ -15,6 +15,8 @@ struct EndingTests {
             (Ending(.timeout), 28, 4, 2), (Ending(.httpError, .notFound), 22, 8, 4),
             (Ending(.httpError, .unauthorized), 22, 6, 4), (Ending(.httpError, .badGateway), 22, 8, 5),
             (Ending(.httpError, .found), 22, 8, 3), (Ending(.redirect), 47, 8, 6), (Ending(.certificate), 60, 5, 1),
+            (Ending(.unsupportedScheme), 1, 1, 1), (Ending(.unsupportedScheme, isByServer: true), 1, 7, 1),
+            (Ending(.noResponse), 52, 4, 1), (Ending(.headTooLarge), 100, 7, 1), (Ending(.http2), 16, 7, 1),
             (Ending(.protocolViolation), 8, 7, 1), (Ending(.write), 23, 3, 1), (Ending(.badURL), 3, 1, 1),
             (Ending(.interrupted), 130, 130, 130), (Ending(.terminated), 143, 143, 143),
         ] as [(Ending, Int32, Int32, Int32)])

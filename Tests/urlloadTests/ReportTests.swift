@@ -100,12 +100,21 @@ struct ExitCodeTests {
             (.certificateUntrusted, .certificate),
             (.certificateNameMismatch, .certificate), (.notTLS, .handshake), (.noCommonTLSVersion, .handshake),
             (.trustRootsUnavailable, .roots), (.tooManyRedirects, .redirect), (.badRedirect, .redirect),
-            (.connectionLost, .connectionLost), (.truncated, .truncated), (.notHTTP, .protocolViolation),
-            (.malformedChunkSize, .protocolViolation), (.contentDecodingFailed, .contentCoding),
-            (.contentTooLarge, .tooLarge), (.streamReset, .streamReset),
+            (.connectionLost, .connectionLost), (.truncated, .truncated), (.notHTTP, .unsupportedScheme),
+            (.malformedChunkSize, .connectionLost), (.contentDecodingFailed, .contentCoding),
+            (.contentTooLarge, .tooLarge), (.streamReset, .streamReset), (.headTooLarge, .headTooLarge),
+            (.conflictingContentLength, .protocolViolation), (.notHTTP2, .http2),
         ])
     func everyReasonHasACode(_ reason: LoadError.Reason, _ code: ExitCode) {
         #expect(ExitCode(LoadError(reason, phase: .receiving, party: .remote)) == code)
+    }
+
+    @Test("A connection that is closed without an answer has a code of its own")
+    func noResponse() {
+        let closed = LoadError(
+            .connectionLost, phase: .waiting, party: .remote, detail: LoadError.closedWithoutAnswer)
+        let reset = LoadError(.connectionLost, phase: .waiting, party: .remote, detail: "Connection reset by peer")
+        #expect(ExitCode(closed) == .noResponse && ExitCode(reset) == .connectionLost)
     }
 
     @Test("A request that cannot be sent is a usage error") func aRequestThatCannotBeSentIsAUsageError() {

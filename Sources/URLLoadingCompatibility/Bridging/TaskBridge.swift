@@ -137,7 +137,17 @@ final class TaskBridge: Sendable {
         if hasBegun { apply(load, isSuspended: isSuspended) }
     }
 
-    func cancel() { cancel(LoadError(.cancelled, phase: .deciding, party: .local, url: original.url)) }
+    func cancel() { cancel(cancellation) }
+
+    /// The error of a task that the program cancels, with the phase that the task has seen its load reach.
+    var cancellation: LoadError {
+        let phase: LoadError.Phase = state.withLock { state in
+            if state.response != nil { return .receiving }
+            if case .begun = state.beginning { return .waiting }
+            return .preparing
+        }
+        return LoadError(.cancelled, phase: phase, party: .local, url: original.url)
+    }
 
     /// Cancels the task: drops the calls that are due, except those that report the end.
     func cancel(_ error: LoadError) {

@@ -175,7 +175,7 @@ extension TaskBridge {
         }
         Task.onLoop { [self] in
             let token = await load.cancelProducingResumeToken()
-            cancel(LoadError(.cancelled, phase: .deciding, party: .local, url: original.url).with(token))
+            cancel(cancellation.with(token))
             then(token?.data)
         }
     }

@@ -154,3 +154,12 @@ extension SocketAddress {
         return index
     }
 }
+
+extension IOFailure {
+    /// Returns the failure of a connection to this Unix socket, which it names. Failures that do not depend on the
+    /// socket are returned unchanged: a stop, and a lack of descriptors.
+    package func naming(_ socket: SocketAddress) -> IOFailure {
+        guard case .system(let number) = code, !isOutOfDescriptors else { return self }
+        return IOFailure(.unixSocket(socket.host, number), operation)
+    }
+}

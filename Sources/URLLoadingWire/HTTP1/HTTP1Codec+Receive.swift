@@ -56,6 +56,7 @@ extension HTTP1Codec {
                 guard try receiveChunkHeader(input, &consumed) else { return nil }
             case .chunkData(let remaining):
                 guard let data = takeData(input, &consumed, remaining) else { return nil }
+                exchange.bodyOffset &+= Int64(data.count)
                 let left = remaining - Int64(data.count)
                 receiving = left == 0 ? .chunkEnd : .chunkData(remaining: left)
                 return .data(data)
@@ -99,15 +100,17 @@ extension HTTP1Codec {
     private mutating func receiveChunkHeader(
         _ input: UnsafeRawBufferPointer, _ consumed: inout Int
     ) throws(WireViolation) -> Bool {
-        guard
-            let header = try HTTP1ChunkHeader.parse(
-                input, at: consumed, allowance: exchange.extensionAllowance, role: role)
-        else { return false }
+        let found: HTTP1ChunkHeader?
+        do throws(WireViolation) {
+            found = try HTTP1ChunkHeader.parse(input, at: consumed, allowance: exchange.extensionAllowance, role: role)
+        } catch { throw error.inBody(after: exchange.bodyOffset) }
+        guard let header = found else { return false }
         // What is allowed grows with the data, so that only chunks of little but extensions exhaust it: a server that
         // pads each size of a large body does not.
         let granted = header.size < Int64(limits.chunkExtensionSize) ? 16 + 2 * Int(header.size) : .max / 2
         exchange.extensionAllowance = min(
             limits.chunkExtensionSize, exchange.extensionAllowance - header.extensionSize + granted)
+        exchange.bodyOffset &+= Int64(header.end - consumed)
         consumed = header.end
         receiving = header.size == 0 ? .trailers : .chunkData(remaining: header.size)
         scanner = HTTP1SectionScanner()
@@ -120,10 +123,12 @@ extension HTTP1Codec {
         let rest = input.count - consumed
         guard rest > 0 else { return false }
         guard input[consumed] == .cr, rest == 1 || input[consumed + 1] == .lf else {
-            throw .remote(input[consumed] == .lf ? .bareLineFeed : .malformedChunkEnd, "RFC 9112 7.1")
+            throw WireViolation.remote(input[consumed] == .lf ? .bareLineFeed : .malformedChunkEnd, "RFC 9112 7.1")
+                .inBody(after: exchange.bodyOffset)
         }
         guard rest > 1 else { return false }
         consumed += 2
+        exchange.bodyOffset &+= 2
         receiving = .chunkHeader
         return true
     }
@@ -133,14 +138,20 @@ extension HTTP1Codec {
     private mutating func receiveTrailers(
         _ input: UnsafeRawBufferPointer, _ consumed: inout Int
     ) throws(WireViolation) -> HTTP1Event? {
-        guard
-            let size = try scanner.findEnd(
-                in: input, from: consumed, limit: limits.trailerSize, maxLines: limits.fieldCount,
-                tooLarge: .trailersTooLarge)
-        else { return nil }
-        let parser = try HTTP1FieldParser(
-            input, section: consumed..<consumed + size - 2, lines: scanner.lines, role: role, messageStart: consumed)
-        consumed += size
-        return finish(input, consumed, trailers: parser.headers)
+        do throws(WireViolation) {
+            guard
+                let size = try scanner.findEnd(
+                    in: input, from: consumed, limit: limits.trailerSize, maxLines: limits.fieldCount,
+                    tooLarge: .trailersTooLarge)
+            else { return nil }
+            let parser = try HTTP1FieldParser(
+                input, section: consumed..<consumed + size - 2, lines: scanner.lines, role: role,
+                messageStart: consumed)
+            consumed += size
+            return finish(input, consumed, trailers: parser.headers)
+        } catch {
+            // The offset of this one is the limit.
+            throw error.code == .trailersTooLarge ? error : error.inBody(after: exchange.bodyOffset)
+        }
     }
 }

@@ -43,4 +43,6 @@ struct HTTP1Exchange: Sendable {
     var emptyLineCount = 0
     /// The bytes that chunk extensions may still use in this body.
     var extensionAllowance = 0
+    /// The bytes of a chunked body that were consumed, with the sizes of the chunks.
+    var bodyOffset: Int64 = 0
 }

@@ -11,10 +11,14 @@ struct Ending: Sendable, Hashable {
     var code: ExitCode
     /// The status of the response that was a failure; `nil` for other failures.
     var status: Status?
+    /// True if the server caused the failure. Code 1 of curl is that of an answer which is not HTTP, too.
+    var isByServer = false
 
     static let done = Ending(.done)
 
-    init(_ code: ExitCode, _ status: Status? = nil) { (self.code, self.status) = (code, status) }
+    init(_ code: ExitCode, _ status: Status? = nil, isByServer: Bool = false) {
+        (self.code, self.status, self.isByServer) = (code, status, isByServer)
+    }
 
     /// The number that a tool of this grammar exits with.
     func number(in grammar: Grammar) -> Int32 {
@@ -55,12 +59,13 @@ enum WgetExit: Int32, Sendable, CaseIterable {
             switch ending.code {
             case .httpError: ending.status == .unauthorized ? .login : .status
             case .write, .read, .file, .brokenPipe: .file
-            case .proxyName, .name, .connect, .timeout, .connectionLost, .truncated, .streamReset, .handshake,
-                .interface, .proxy:
+            case .proxyName, .name, .connect, .timeout, .noResponse, .connectionLost, .truncated, .streamReset,
+                .handshake, .interface, .proxy:
                 .network
             case .certificate, .identity, .roots: .certificate
             case .login: .login
-            case .protocolViolation, .contentCoding, .tooLarge, .digest: .protocolViolation
+            case .unsupportedScheme where ending.isByServer: .protocolViolation
+            case .protocolViolation, .http2, .contentCoding, .tooLarge, .headTooLarge, .digest: .protocolViolation
             case .range, .redirect, .upload, .remoteFull, .remoteFile: .status
             case .done, .unsupportedScheme, .usage, .badURL, .other, .interrupted, .terminated: .other
             }

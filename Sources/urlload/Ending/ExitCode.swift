@@ -16,6 +16,7 @@ enum ExitCode: Int32, CaseIterable, Sendable {
     case name = 6
     case connect = 7
     case protocolViolation = 8
+    case http2 = 16
     case truncated = 18
     case httpError = 22
     case write = 23
@@ -28,6 +29,7 @@ enum ExitCode: Int32, CaseIterable, Sendable {
     case file = 37
     case interface = 45
     case redirect = 47
+    case noResponse = 52
     case connectionLost = 56
     case identity = 58
     case certificate = 60
@@ -40,6 +42,7 @@ enum ExitCode: Int32, CaseIterable, Sendable {
     case streamReset = 92
     case proxy = 97
     case other = 99
+    case headTooLarge = 100
     case interrupted = 130
     case brokenPipe = 141
     case terminated = 143
@@ -47,13 +50,14 @@ enum ExitCode: Int32, CaseIterable, Sendable {
     var meaning: String {
         switch self {
         case .done: "loaded; any status, unless -f"
-        case .unsupportedScheme: "the scheme is not supported"
+        case .unsupportedScheme: "the scheme is not supported, or the server's answer is not HTTP"
         case .usage: "the command line, or the request it describes, is wrong"
         case .badURL: "the URL is not valid"
         case .proxyName: "the name of the proxy was not resolved"
         case .name: "the host name was not resolved"
         case .connect: "no connection was made"
         case .protocolViolation: "the server violated the protocol"
+        case .http2: "the server violated HTTP/2, or does not speak it"
         case .truncated: "the response ended early"
         case .httpError: "4xx or 5xx, with -f; with --sse anything but 200"
         case .write: "the output cannot be written"
@@ -66,11 +70,12 @@ enum ExitCode: Int32, CaseIterable, Sendable {
         case .handshake: "the TLS handshake failed"
         case .interface: "the interface or address of --interface is not available"
         case .redirect: "too many redirects, or an invalid one"
-        case .connectionLost: "the connection was lost, or refused by an HTTP proxy"
+        case .noResponse: "the server closed the connection without an answer"
+        case .connectionLost: "the connection was lost, a chunk is malformed, or an HTTP proxy refused the connection"
         case .identity: "the certificate of --cert cannot be used"
         case .certificate: "the certificate was not accepted"
         case .contentCoding: "the compressed body is damaged"
-        case .tooLarge: "the response is larger than a limit"
+        case .tooLarge: "the body is larger than a limit"
         case .login: "an ftp server refused the login"
         case .remoteFull: "an ftp server has no room for the file"
         case .remoteFile: "an ftp server has no such file"
@@ -78,6 +83,7 @@ enum ExitCode: Int32, CaseIterable, Sendable {
         case .roots: "the trusted certificates cannot be read"
         case .proxy: "the SOCKS proxy refused, or does not speak SOCKS"
         case .other: "anything else"
+        case .headTooLarge: "the head of a message is larger than a limit"
         case .interrupted: "interrupted (SIGINT, SIGHUP)"
         case .brokenPipe: "the reader of the output has closed it"
         case .terminated: "terminated (SIGTERM)"
@@ -87,7 +93,7 @@ enum ExitCode: Int32, CaseIterable, Sendable {
 
 extension ExitCode {
     init(_ error: LoadError) {
-        let code = Self.ofProxy(error) ?? Self.ofReason[error.reason] ?? Self.byParty(error)
+        let code = Self.ofProxy(error) ?? Self.ofNoResponse(error) ?? Self.ofReason[error.reason] ?? Self.byParty(error)
         self =
             switch (code, error.url?.scheme?.lowercased()) {
             case (.read, "file"): .file
@@ -104,6 +110,12 @@ extension ExitCode {
             ofReason[error.reason] != .timeout
         else { return nil }
         return failure.proxy.kind == .http || failure.proxy.kind == .https ? .connectionLost : .proxy
+    }
+
+    /// The code for a server that closes the connection before the first byte of an answer, as curl tells it from a
+    /// connection that is reset.
+    private static func ofNoResponse(_ error: LoadError) -> ExitCode? {
+        error.reason == .connectionLost && error.detail == LoadError.closedWithoutAnswer ? .noResponse : nil
     }
 
     /// Reasons without an entry are malformed messages: a response of the peer, or a request that cannot be sent.
@@ -140,7 +152,13 @@ extension ExitCode {
         .contentDecodingFailed: .contentCoding, .contentTooLarge: .tooLarge, .bodyTooLarge: .tooLarge,
         .uploadTooLarge: .tooLarge, .uploadRefused: .httpError, .uploadNotFound: .httpError,
         .uploadSourceChanged: .read, .notPossibleInBackground: .usage, .backgroundAgentUnavailable: .connect,
-        .headTooLarge: .tooLarge, .eventLineTooLong: .tooLarge, .eventTooLarge: .tooLarge, .requestBodyFailed: .read,
+        .notHTTP: .unsupportedScheme, .malformedStatusLine: .unsupportedScheme, .unsupportedVersion: .unsupportedScheme,
+        .malformedChunkSize: .connectionLost, .chunkSizeOverflow: .connectionLost,
+        .chunkExtensionsTooLarge: .connectionLost, .malformedChunkEnd: .connectionLost,
+        .notHTTP2: .http2, .http2Violation: .http2, .http2FlowControl: .http2, .http2MalformedMessage: .http2,
+        .http2Flood: .http2,
+        .headTooLarge: .headTooLarge, .tooManyFields: .headTooLarge,
+        .eventLineTooLong: .tooLarge, .eventTooLarge: .tooLarge, .requestBodyFailed: .read,
         .unacceptableStatus: .httpError, .userAuthenticationRequired: .login, .ftpStoreRefused: .upload,
         .ftpStorageFull: .remoteFull,
         .ftpServiceUnavailable: .connect,

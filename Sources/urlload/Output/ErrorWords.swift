@@ -19,6 +19,8 @@ enum ErrorWords {
         if let proxy = failure.proxy { return atProxy(proxy, failure, name, grammar) + remedy }
         let words = sentences[failure.reason].map { "\(grammar.naming($0)) (\(name))" } ?? name
         guard let detail = failure.detail, !reasonsWithoutDetail.contains(failure.reason) else { return words + remedy }
+        // Details of other reasons are sentences.
+        if sentences[failure.reason] == nil { return "\(detail) (\(name))" + remedy }
         return "\(words): \(detail)" + remedy
     }
 

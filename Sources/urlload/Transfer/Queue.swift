@@ -106,7 +106,8 @@ struct Queue: Sendable {
                 }
             }
         }
-        return code == .done ? Ending(written) : Ending(code, report.failure?.status)
+        guard code != .done else { return Ending(written) }
+        return Ending(code, report.failure?.status, isByServer: report.failure?.party == "remote")
     }
 }
 

@@ -207,6 +207,9 @@ enum CurlLines {
         --max-redirs 1 -sL U/moved/twice
         -m 2 -s U/stall
         -s http://127.0.0.1:1/
+        -s U/lost
+        -s U/ancient
+        -s U/chunk
         -s -o out.txt U/cut ## partial
         -s nonsense://x/
         -s --no-such-option U/plain

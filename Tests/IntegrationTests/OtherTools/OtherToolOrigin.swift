@@ -56,10 +56,22 @@ enum OtherToolOrigin {
         case "/door": door(request)
         case "/file": file(request)
         case "/ancient": .raw([.bytes(Array("ancient\n".utf8))])
+        case "/chunk": .raw(["HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"])
+        case "/lengths": .raw(["HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 4\r\n\r\nhello"])
+        case "/head": .ok("", headers: ["X-Large": String(repeating: "x", count: 200_000)])
+        case "/gzip": .ok(.bytes(cutGzip), headers: ["Content-Encoding": "gzip"])
         case "/stall": try await stall()
         default: .status(.notFound, body: .bytes(Array("no such page\n".utf8)))
         }
     }
+
+    /// A text in gzip, without its last 12 bytes.
+    private static let cutGzip: [UInt8] = [
+        0x1f, 0x8b, 0x08, 0, 0, 0, 0, 0, 0x02, 0x03, 0x4b, 0xce, 0xcf, 0x2d, 0x28, 0x4a, 0x2d, 0x2e,
+        0x4e, 0x4d, 0x51, 0x28, 0x49, 0xad, 0x28, 0xd1, 0x51, 0x28, 0xcf, 0xc8, 0x4c, 0xce, 0x50, 0xc8, 0x2c, 0x56,
+        0x48, 0x2e, 0x2d, 0x51, 0x48, 0x4a, 0x4d, 0xcb, 0x2f, 0x4a, 0x55, 0xc8, 0x2c, 0x29, 0x56, 0x48, 0xcd, 0x4b,
+        0xe1, 0x4a,
+    ]
 
     private static func stall() async throws -> HTTPTestServer.Response {
         try await Task.sleep(for: .seconds(5))

@@ -59,6 +59,9 @@ struct ControlRows {
             session.delegateQueue.isSuspended = false
             await recorder.completed.reaches(1)
             #expect(task.state == .completed && (task.error as? URLError)?.code == .cancelled)
+            // No decision was pending.
+            let words = (task.error as? URLError)?.userInfo[NSDebugDescriptionErrorKey] as? String
+            #expect(words?.hasPrefix("cancelled (receiving, ") == true, "\(words ?? "none")")
             await recorder.expectOrder(session)
         }
     }

@@ -103,10 +103,12 @@ import URLLoadingWire
         }
     }
 
-    @Test("a decision counts the failures of its own protection space")
-    func failures() async throws {
+    @Test(
+        "a decision counts the failures of its own protection space, which is of one realm and one scheme",
+        arguments: ["inner", "zone"])
+    func failures(_ realm: String) async throws {
         let basic = Gate([.basic])
-        let digest = Gate([Self.digest], realm: "inner")
+        let digest = Gate([Self.digest], realm: realm)
         try await with([("/x/*", basic), ("/x/y/*", digest)]) { origin in
             let log = ChallengeLog()
             let session = Session(

@@ -151,13 +151,42 @@ struct RefusalRows {
             configuration.limits.trailerSize = 50
             configuration.limits.collectedBodySize = 4
             try await withSession(configuration) { session in
-                let expected: [(String, LoadError.Reason, LoadError.Party)] = [
-                    ("/head", .headTooLarge, .remote), ("/fields", .tooManyFields, .remote),
-                    ("/hints", .tooManyInformational, .remote),
-                    ("/trailers", .trailersTooLarge, .remote), ("/body", .bodyTooLarge, .local),
+                let expected: [(String, LoadError.Reason, LoadError.Party, String?)] = [
+                    ("/head", .headTooLarge, .remote, "headSize"), ("/fields", .tooManyFields, .remote, "fieldCount"),
+                    ("/hints", .tooManyInformational, .remote, "informationalCount"),
+                    ("/trailers", .trailersTooLarge, .remote, "trailerSize"), ("/body", .bodyTooLarge, .local, nil),
                 ]
-                for (path, reason, party) in expected {
-                    await expectFailure(reason, party, nil, path) { try await session.data(from: origin.url(path)) }
+                for (path, reason, party, setting) in expected {
+                    let error = await failure(reason, party, nil, path) {
+                        try await session.data(from: origin.url(path))
+                    }
+                    guard let error, let setting else { continue }
+                    #expect("\(error)".hasSuffix("); limits.\(setting) allows more"), "\(error)")
+                }
+            }
+        }
+    }
+
+    @Test("the error of a violation has a sentence, and a place that counts from the start of the body")
+    func sentences() async throws {
+        try await withHTTPTestServer { origin in
+            let head = Self.ok + "Transfer-Encoding: chunked\r\n\r\n"
+            origin.route("/chunks") { _ in .raw([.bytes(Array("\(head)5\r\nhello\r\nzz\r\n".utf8))]) }
+            origin.route("/cut") { _ in .raw([.bytes(Array("\(head)5\r\nhel".utf8))]) }
+            try await withSession(.ephemeral) { session in
+                for (path, reason, words) in [
+                    (
+                        "/chunks", .malformedChunkSize,
+                        "a chunk does not begin with a valid size in hexadecimal digits, at byte 10 of the body "
+                            + "(RFC 9112 7.1)"
+                    ), ("/cut", .truncated, "the connection ended before the message was complete (RFC 9112 8)"),
+                ] as [(String, LoadError.Reason, String)] {
+                    let error = await failure(reason, .remote, .receiving, path) {
+                        try await session.data(from: origin.url(path))
+                    }
+                    #expect(
+                        error.map { "\($0)" }
+                            == "\(reason) (receiving, \(origin.url(path).absoluteString)): \(words)")
                 }
             }
         }

@@ -286,6 +286,6 @@ struct TaskTests {
         let url = URL(string: "data:,secret")!
         let session = Session()
         let (_, response) = try await session.data(from: url)
-        #expect("\(response)" == "data:… text/plain; charset=US-ASCII 6")
+        #expect("\(response)" == "data:… text/plain; charset=US-ASCII, 6 bytes")
     }
 }

@@ -59,7 +59,7 @@ struct WebSocketOpeningTests {
                 target.withLock { $0 = location }
                 let socket = session.webSocketTask(origin.webSocketURL("/there")).resumed()
                 let opening = try await socket.opened
-                #expect(opening.response.url == origin.url("/here"))
+                #expect(opening.response.url == origin.url("/here") && "\(opening.response)" == "HTTP/1.1 101")
                 try await socket.expectEcho(.text("x"))
                 await socket.close()
             }
@@ -83,6 +83,7 @@ struct WebSocketOpeningTests {
             #expect(
                 error?.webSocketRefusal?.http?.status == .forbidden
                     && error?.webSocketRefusal?.http?.headers["X"] == "why")
+            #expect(error?.url == origin.webSocketURL("/"))
             await expectFailure(.webSocketRefused) { try await socket.receive() }
             await expectFailure(.webSocketRefused) { try await socket.send(.text("")) }
             await expectEmpty(session)

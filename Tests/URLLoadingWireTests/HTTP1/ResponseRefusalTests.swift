@@ -116,6 +116,29 @@ import Testing
         #expect(runAllSplits(codec, refusal.wire + bytes("\r\n\r\ngarbage\0\u{ff}")).violation == refusal.code)
     }
 
+    @Test(
+        "The offset of a violation in a body counts from the body's start, however it is cut",
+        arguments: [
+            ("5\r\nhello\r\nzz\r\n", 10), ("5\r\nhello!\r\n", 8), ("1\r\na\r\n0\r\nA : b\r\n\r\n", 10),
+        ])
+    func offsets(_ chunks: String, _ offset: Int) throws {
+        let wire = bytes("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks)
+        for cut in wire.indices {
+            var codec = try client()
+            var rest: [UInt8] = []
+            var found: WireViolation?
+            for piece in [wire[..<cut], wire[cut...]] where found == nil {
+                rest += piece
+                var consumed = 0
+                do {
+                    while try codec.next(rest, &consumed) != nil { rest.removeFirst(consumed) }
+                    rest.removeFirst(consumed)
+                } catch { found = error as? WireViolation }
+            }
+            #expect(found?.offset == offset && found?.isInBody == true, "\(cut)")
+        }
+    }
+
     static let small: HTTP1Limits = {
         var limits = HTTP1Limits()
         limits.headSize = 200

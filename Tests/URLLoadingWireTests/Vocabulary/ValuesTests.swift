@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import FoundationEssentials
 import Testing
 
 @testable import URLLoadingWire
@@ -111,7 +112,30 @@ import Testing
 
     @Test("Descriptions of violations contain no secrets") func violationsHaveNoSecrets() {
         let violation = WireViolation(.remote, .bareLineFeed, at: 3, section: "RFC 9112 2.2")
-        #expect(violation.description == "remote: bareLineFeed at byte 3 (RFC 9112 2.2)")
+        #expect(
+            violation.description
+                == "bareLineFeed: a line ends with a line feed alone, at byte 3 of the head (RFC 9112 2.2)")
+        let limit = WireViolation(.remote, .headTooLarge, at: 65536, section: "RFC 9110 5.4")
+        #expect(limit.explanation == "the head is larger than the limit of 65536 bytes (RFC 9110 5.4)")
+    }
+
+    @Test("Each violation has a sentence") func eachViolationHasASentence() throws {
+        let sources = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent().deletingLastPathComponent().appending(path: "Sources/URLLoadingWire")
+            .path(percentEncoded: false)
+        var codes: Set<String> = []
+        for name in try FileManager.default.subpathsOfDirectory(atPath: sources) where name.hasSuffix(".swift") {
+            let text = String(decoding: try Data(contentsOf: URL(filePath: sources + "/" + name)), as: UTF8.self)
+            guard text.contains("extension WireViolation") else { continue }
+            for line in text.split(separator: "\n") where line.contains("public static let ") {
+                let parts = line.split(separator: "\"", omittingEmptySubsequences: false)
+                if parts.count == 3, parts[0].hasSuffix("Code(") || parts[0].hasSuffix("(rawValue: ") {
+                    codes.insert(String(parts[1]))
+                }
+            }
+        }
+        #expect(codes.count > 70 && codes.contains("malformedChunkSize") && codes.contains("malformedAgentFrame"))
+        #expect(codes == Set(WireViolation.sentences.keys))
     }
 
     @Test("Byte sets contain their bytes") func byteSetsContainTheirBytes() {

@@ -49,7 +49,9 @@ extension RequestAuthentication {
                     side.refuse(own, in: server.space(offer), strength: offer.strength)
                 }
             } else {
-                for realm in Set(offers.map(\.realm)) { side.failures[realm, default: 0] += 1 }
+                for space in Set(offers.filter { $0.method == .basic }.map(server.space)) {
+                    side.failures[space, default: 0] += 1
+                }
             }
         }
         // Another load may have logged in since.
@@ -138,7 +140,7 @@ extension RequestAuthentication {
                 decision = try await load.decide(
                     Challenge(
                         protectionSpace: space, proposedCredential: proposed,
-                        previousFailureCount: side.failures[space.realm] ?? 0,
+                        previousFailureCount: side.failures[space] ?? 0,
                         failureResponse: question.response, error: failure))
             }
             switch decision {
@@ -162,7 +164,7 @@ extension RequestAuthentication {
                 if credential == unusable { throw error }
                 rounds += 1
                 guard rounds < Self.maximumRounds else { return .withoutCredential }
-                side.failures[space.realm, default: 0] += 1
+                side.failures[space, default: 0] += 1
                 (failure, unusable) = (error, credential)
             }
         }

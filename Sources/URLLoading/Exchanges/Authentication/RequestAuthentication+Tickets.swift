@@ -26,7 +26,7 @@ extension RequestAuthentication {
         let decision = try await load.decide(
             Challenge(
                 protectionSpace: space, proposedCredential: stored,
-                previousFailureCount: side.failures[space.realm] ?? 0,
+                previousFailureCount: side.failures[space] ?? 0,
                 failureResponse: response))
         switch decision {
         case .cancel: throw LoadError(.cancelled, phase: .deciding, party: .local)

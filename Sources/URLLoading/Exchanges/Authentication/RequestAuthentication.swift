@@ -23,8 +23,8 @@ final class RequestAuthentication {
         var failedRefreshes = 0
         var hasRenewedToken = false
         private(set) var refusals: [CredentialRefusal] = []
-        /// The number of failed attempts by realm; other protection spaces do not count.
-        var failures: [String?: Int] = [:]
+        /// The number of failed attempts by protection space: another scheme of the same realm is another one.
+        var failures: [ProtectionSpace: Int] = [:]
         /// The tickets in this user's cache were tried.
         var hasTriedTicket = false
         var unknownUsers: [Credential] = []
@@ -33,7 +33,7 @@ final class RequestAuthentication {
 
         mutating func refuse(_ credential: Credential, in space: ProtectionSpace, strength: Int) {
             refusals.append(CredentialRefusal(credential: credential, space: space, strength: strength))
-            failures[space.realm, default: 0] += 1
+            failures[space, default: 0] += 1
         }
 
         /// Whether sending a credential would repeat a refused attempt, or send the same secret with a weaker scheme.

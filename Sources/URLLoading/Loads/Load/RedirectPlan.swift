@@ -58,7 +58,7 @@ enum RedirectPlan {
             return .refuse(
                 LoadError(
                     isScheme ? .redirectRefused : .badRedirect, phase: .redirecting, party: .remote,
-                    detail: isScheme ? "only http and https may be redirected to" : violation.description), next)
+                    detail: isScheme ? "only http and https may be redirected to" : violation.explanation), next)
         }
         // A request without a destination was never sent.
         guard case .success(let origin) = request.destination else { return .deliver }

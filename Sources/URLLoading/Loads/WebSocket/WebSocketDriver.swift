@@ -94,7 +94,7 @@ final class WebSocketDriver: LoadListener, StopListener, @unchecked Sendable {
             let exchange = try await load.run(context.original).body(for: context)
             do throws(LoadError) { try takeOver(exchange) } catch { throw exchange.failed(error) }
         } catch {
-            let error = context.handle.worded(LoadError(stopReason, or: error).at(url))
+            let error = context.handle.worded(LoadError(stopReason, or: error).ofWebSocket(at: url))
             state.withLock { $0.failedToOpen(error) }
         }
         keep(within: Self.idleInterval)

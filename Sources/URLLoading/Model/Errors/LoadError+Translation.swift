@@ -77,15 +77,7 @@ extension LoadError {
     package init(_ violation: WireViolation, _ phase: Phase) {
         self.init(
             Reason(violation), phase: phase, party: violation.party == .local ? .local : .remote,
-            detail: violation.description + (Self.advice(violation.code).map { ": " + $0 } ?? ""))
-    }
-
-    /// What to do about a violation whose name does not say it.
-    private static func advice(_ code: WireViolation.Code) -> String? {
-        switch code {
-        case .ambiguousAddress: "an IPv4 address has four decimal numbers, as in 127.0.0.1 for 127.1"
-        default: nil
-        }
+            detail: violation.explanation)
     }
 }
 

@@ -5,6 +5,9 @@
 import FoundationEssentials
 
 extension LoadError {
+    /// The detail of `connectionLost` where the server closed the connection before the first byte of an answer.
+    package static let closedWithoutAnswer = "closed without an answer"
+
     /// What happened: the detail as a clause, or what the reason and the phase tell without a detail.
     var explanation: String? {
         let host = url?.hostInNormalForm
@@ -34,9 +37,29 @@ extension LoadError {
         return needsHost && (url.host() ?? "").isEmpty ? "; the URL has no host: write it as https://example.org/" : ""
     }
 
+    /// The clause about the limit that a response exceeds, with the setting that raises it.
+    private var limitWords: String? {
+        guard party == .remote else { return nil }
+        // Heads of responses end before a body is received; those of parts are in it.
+        let setting: String? =
+            switch reason {
+            case .headTooLarge: phase == .receiving ? "limits.partHeadSize" : "limits.headSize"
+            case .tooManyFields:
+                phase == .receiving ? "limits.fieldCount (of a part: limits.partFieldCount)" : "limits.fieldCount"
+            case .chunkExtensionsTooLarge: "limits.chunkExtensionSize"
+            case .trailersTooLarge: "limits.trailerSize"
+            case .tooManyInformational: "limits.informationalCount"
+            case .tooManyParts: "limits.partCount"
+            case .eventLineTooLong: "limits.eventLineSize"
+            case .eventTooLarge: "limits.eventSize"
+            default: nil
+            }
+        return setting.map { "\($0) allows more" }
+    }
+
     /// The detail, and which settings would help.
     var explanationWithRemedies: String? {
-        let parts = [explanation, remedyWords].compactMap(\.self)
+        let parts = [explanation, limitWords, remedyWords].compactMap(\.self)
         return parts.isEmpty ? nil : parts.joined(separator: "; ")
     }
 

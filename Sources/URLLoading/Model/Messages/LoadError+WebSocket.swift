@@ -2,6 +2,7 @@
 
 // Reasons of failure of WebSockets.
 
+import FoundationEssentials
 public import URLLoadingWire
 
 extension LoadError.Reason {
@@ -43,4 +44,13 @@ extension LoadError {
     /// The code and the reason of the server's close frame that ended the WebSocket; the code is
     /// ``WebSocketClose/Code/noStatus`` if the frame had none.
     public var webSocketClose: WebSocketClose? { (underlying as? WebSocketClosed)?.close }
+}
+
+extension LoadError {
+    /// Returns this error with its URL as the program writes those of WebSockets, or with `given` if it has none.
+    func ofWebSocket(at given: URL) -> LoadError {
+        LoadError(
+            reason, phase: phase, party: party, url: url?.ofWebSocket(like: given) ?? given, detail: detail,
+            underlying: underlying, resumeToken: resumeToken)
+    }
 }

@@ -58,12 +58,10 @@ public struct Response: Sendable, CustomStringConvertible {
     }
 
     public var description: String {
-        guard let http else {
-            return "\(url.withoutSecrets) \(mediaType.map { "\($0)" } ?? "-") \(expectedLength.map(String.init) ?? "?")"
-        }
-        return
-            "\(http.version) \(http.status.code) \(mediaType.map { "\($0)" } ?? "-") "
-            + "\(expectedLength.map(String.init) ?? "?")"
+        var text = http.map { "\($0.version) \($0.status.code)" } ?? "\(url.withoutSecrets)"
+        if let mediaType { text += " \(mediaType)" }
+        if let expectedLength { text += ", \(expectedLength) bytes" }
+        return text
     }
 }
 
@@ -81,7 +79,7 @@ public struct HTTPHead: Sendable {
     ///
     /// ```swift
     /// for violation in response.http?.violations ?? [] { print(violation) }
-    /// // remote: bareLineFeed (RFC 9112 §2.2)
+    /// // bareLineFeed: a line ends with a line feed alone (RFC 9112 2.2)
     /// ```
     public var violations: [WireViolation] { tolerated.all }
     var tolerated: WireViolations { exceptions?.tolerated ?? WireViolations() }

@@ -11,4 +11,13 @@ extension URL {
         default: nil
         }
     }
+
+    /// Returns this URL of a handshake as the program writes it: with ws or wss if `given`, the URL of its request, has
+    /// such a scheme.
+    func ofWebSocket(like given: URL) -> URL {
+        guard ["ws", "wss"].contains(given.scheme?.lowercased()) else { return self }
+        if self == given.openingWebSocket { return given }
+        guard ["http", "https"].contains(scheme?.lowercased()) else { return self }
+        return URL(string: "ws" + absoluteString.dropFirst(4)) ?? self
+    }
 }

@@ -24,7 +24,8 @@ public struct Challenge: Sendable {
     /// The credential that ``ChallengeDecision/performDefaultHandling`` would use. After a failure it is the refused
     /// credential, which default handling does not use again.
     public let proposedCredential: Credential?
-    /// The number of credentials refused before in this load, at least 0.
+    /// The number of credentials refused before in this load and this protection space, at least 0. Another scheme of
+    /// the same realm is another protection space.
     public let previousFailureCount: Int
     /// The response that requires authentication, or that refused the last credential.
     public let failureResponse: Response?
