@@ -79,7 +79,8 @@ import URLLoadingWire
             let program = try await rig.attach()
             try await program.download(origin.url("/busy"))
             let waiting = try await program.wait { $0.state == .waiting || $0.state == .finished }
-            #expect(waiting.reason?.hasPrefix("retryAfter") == true)
+            // A busy machine may show the end first.
+            #expect(waiting.state == .finished || waiting.reason?.hasPrefix("retryAfter") == true)
             let done = try await program.wait { $0.state == .finished }
             #expect(done.attempts == 2)
             guard case .file(let path, _, _)? = done.outcome else { return _ = Issue.record("\(done)") }
