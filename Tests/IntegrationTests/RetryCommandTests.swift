@@ -32,7 +32,7 @@ struct RetryCommandTests {
 
     @Test(
         "A response that breaks the rules of HTTP is retried only with --retry-all-errors",
-        arguments: [([], 1, 8), (["--retry-all-errors"], 2, 0)] as [([String], Int, Int32)])
+        arguments: [([], 1, 1), (["--retry-all-errors"], 2, 0)] as [([String], Int, Int32)])
     func violation(_ options: [String], _ count: Int, _ code: Int32) async throws {
         try await withHTTPTestServer { origin in
             origin.route("/") { [weak origin] _ in
