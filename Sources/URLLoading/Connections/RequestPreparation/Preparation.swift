@@ -89,8 +89,8 @@ struct PreparedRequest {
         return request
     }
 
-    /// Whether the request was not sent before, and so may be sent as early data.
-    var isFirst = true
+    /// Whether the request was prepared without a wait and not sent before, and so may be sent as early data.
+    var isFirst = false
 
     /// What the sign decision has added.
     var signature = SignatureUse.none

@@ -26,8 +26,7 @@ struct HTTPHandler: Sendable {
             var firstFreshID = Int.min
             while true {
                 if hop.calls?.makesFields == true, retries.cause != nil { try await renewFields(of: &hop, for: load) }
-                var request = try await prepare(hop, for: load, retries, &authentication)
-                request.isFirst = retries.cause == nil
+                let request = try await prepare(hop, for: load, retries, &authentication)
                 record = load.events?.begin(request)
                 let exchange: any NetworkExchange
                 if !retries.wantsFresh, let idle = try leaseIdle(request, for: load, record) {
@@ -140,13 +139,16 @@ struct HTTPHandler: Sendable {
         guard hop.request.body == nil, authentication == nil, !core.authenticator.isInUse,
             core.cookies?.store.isReady != false
         else { return try await prepareWaiting(hop, for: load, retries, &authentication) }
-        return try prepareAtOnce(hop, for: load)
+        return try prepareAtOnce(hop, for: load, isFirst: retries.cause == nil)
     }
 
     /// Prepares a request that has no body and no credentials, with the cookies of a store that is loaded.
     @inline(never)
-    private static func prepareAtOnce(_ hop: Hop, for load: LoadContext) throws(LoadError) -> PreparedRequest {
+    private static func prepareAtOnce(
+        _ hop: Hop, for load: LoadContext, isFirst: Bool
+    ) throws(LoadError) -> PreparedRequest {
         var prepared = try prepareWithoutBody(hop, for: load)
+        prepared.isFirst = isFirst
         attach(load.core.cookies, to: &prepared)
         return prepared
     }
