@@ -37,6 +37,7 @@ final class Signal: @unchecked Sendable {
 let programs: [String: (URL) -> Void] = [
     "delegates": runDelegates, "handlers": runHandlers, "downloads": runDownloads, "images": runImages,
     "login": runLogin, "stub": runStub, "requests": runRequests, "order": runOrder, "stores": runStores, "jar": runJar,
+    "faults": runFaults, "fields": runFields,
 ]
 
 guard CommandLine.arguments.count == 3, let program = programs[CommandLine.arguments[1]],

@@ -28,6 +28,7 @@ struct ClassicOrigin: Sendable {
         origin = try HTTPTestServer(configuration)
         other = try HTTPTestServer()
         simple()
+        oddities()
         images()
         origin.route("/file") { Self.file($0) }
         origin.route("/basic") { request in
@@ -60,6 +61,19 @@ struct ClassicOrigin: Sendable {
         let elsewhere = other.url("/secrets").absoluteString
         origin.route("/elsewhere") { _ in .redirect(elsewhere) }
         other.route("/secrets") { .ok($0.headers[.authorization] ?? "none") }
+    }
+
+    private func oddities() {
+        origin.route("/damaged") { _ in
+            .ok(.bytes(Array("not compressed".utf8)), headers: [.contentEncoding: "gzip"])
+        }
+        origin.route("/fields") { _ in
+            .raw(["HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-A: 1\r\nx-a: 2\r\n\r\nok"], then: .next)
+        }
+        origin.route("/framing") { request in
+            let length = request.headers[.contentLength] ?? "-", coding = request.headers[.transferEncoding] ?? "-"
+            return .ok("\(request.method) \(length) \(coding) \(request.bodyCount)")
+        }
     }
 
     private func images() {

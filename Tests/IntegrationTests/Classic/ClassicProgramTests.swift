@@ -11,7 +11,10 @@ import URLLoadingTesting
 
 @Suite(.serialized, .timeLimit(.minutes(5)))
 struct ClassicProgramTests {
-    static let names = ["delegates", "handlers", "downloads", "images", "login", "stub", "requests", "order", "stores"]
+    static let names = [
+        "delegates", "handlers", "downloads", "images", "login", "stub", "requests", "order", "stores", "faults",
+        "fields",
+    ]
 
     @Test("A program works with the layer in place of the import", arguments: names)
     func moved(_ name: String) async throws {
