@@ -90,6 +90,65 @@ struct AttemptFieldRows {
         }
     }
 
+    @Test("a request that was misdirected has new fields on the next connection")
+    func misdirected() async throws {
+        try await withHTTP2(.init(), { $0.handlers = [Signer(name: "Nonce"), Marker()] }) { server, session in
+            server.route("/") { $0.connection == 1 ? .status(.misdirectedRequest) : .ok("in") }
+            try await session.expect(server.url("/"), "in")
+            #expect(server.requests.map { $0.headers["Nonce"] } == ["1", "2"])
+            #expect(server.requests.allSatisfy { $0.headers["Marked"] == "yes" })
+        }
+    }
+
+    @Test("a request whose expectation the server refuses has new fields, without the expectation")
+    func expectation() async throws {
+        try await withHTTPTestServer { origin in
+            origin.route("/") { $0.headers[.expect] == nil ? .ok("in") : .status(.expectationFailed) }
+            try await withSession(.ephemeral.with { $0.handlers = [Signer(name: "Nonce"), Marker()] }) { session in
+                var request = Request(url: origin.url(), method: .put, body: .data(Data("body".utf8)))
+                request.headers[.expect] = "100-continue"
+                try await session.expect(request, "in")
+            }
+            #expect(nonces(origin) == ["1", "2"])
+            #expect(origin.requests.map { $0.headers[.expect] } == ["100-continue", nil])
+            #expect(origin.requests.allSatisfy { $0.headers["Marked"] == "yes" && $0.body == Array("body".utf8) })
+        }
+    }
+
+    /// What a server of HTTP/2 refuses without processing it.
+    enum Refused: CaseIterable, Sendable { case stream, connection }
+
+    @Test("a request that HTTP/2 refuses, alone or with its connection, has new fields", arguments: Refused.allCases)
+    func refused(_ refused: Refused) async throws {
+        let seen = Watched<[String]>([])
+        try await withHTTP2(.init(), { $0.handlers = [Signer(name: "Nonce"), Marker()] }) { server, session in
+            server.script { peer in
+                try await peer.start()
+                var request = try await peer.expectRequest()
+                let isFirst = seen.change { seen in
+                    seen.append(request.fields["nonce"] ?? "none")
+                    return seen.count == 1
+                }
+                if isFirst, refused == .connection {
+                    try await peer.goAway(last: 0)
+                    _ = await peer.untilClosed()
+                    return
+                }
+                if isFirst {
+                    try await peer.reset(request.stream, .refusedStream)
+                    request = try await peer.expectRequest()
+                    let nonce = request.fields["nonce"] ?? "none"
+                    seen.change { $0.append(nonce) }
+                }
+                try await peer.respond(to: request.stream, body: Array("in".utf8))
+                _ = await peer.untilClosed()
+            }
+            // Refused requests are repeated whatever their method is.
+            try await session.expect(Request(url: server.url("/"), method: .post), "in")
+        }
+        #expect(seen.value == ["1", "2"])
+    }
+
     @Test("a request that answers a challenge has new fields, those of an outer handler first")
     func challenge() async throws {
         try await withHTTPTestServer { origin in
