@@ -91,6 +91,45 @@ import URLLoadingWire
         }
     }
 
+    /// The setting by which a transfer fails on an error status.
+    enum Requirement: CaseIterable, Sendable { case none, ofDownload, ofTransfer }
+
+    @Test("An error status fails the transfers that require success, and no others", arguments: Requirement.allCases)
+    func requiresSuccess(_ requirement: Requirement) async throws {
+        try await SurvivalRows.with { rig, origin in
+            let page = Array("no such film".utf8)
+            origin.route("/missing") { _ in .status(.notFound, body: .bytes(page)) }
+            let session = Self.session(rig)
+            let place = URL(filePath: rig.folder + "/page")
+            var options = DownloadOptions(destination: place)
+            options.requiresSuccess = requirement == .ofDownload
+            var background = BackgroundOptions(label: "page")
+            background.requiresSuccess = requirement == .ofTransfer
+            let missing = Request(url: origin.url("/missing"))
+            let download = session.downloadTask(missing, options: options, background: background).resumed()
+            if requirement == .none {
+                _ = try await download.value
+                #expect(Film.of(place.path()) == page)
+            } else {
+                let error = await #expect(throws: LoadError.self) { _ = try await download.value }
+                #expect(error?.reason == .unacceptableStatus)
+                #expect(Film.of(place.path()) == nil)
+            }
+            let source = URL(filePath: rig.folder + "/source.txt")
+            try Data("text".utf8).write(to: source)
+            let put = Request(url: origin.url("/missing"), method: .put)
+            let upload = session.uploadTask(put, fromFile: source, background: background).resumed()
+            if requirement == .ofTransfer {
+                let error = await #expect(throws: LoadError.self) { _ = try await upload.value }
+                #expect(error?.reason == .unacceptableStatus)
+            } else {
+                let answer = try await upload.value
+                #expect(Array(answer) == page)
+            }
+            await Self.end(session)
+        }
+    }
+
     @Test("A response whose fields do not fit a message of the agent arrives without them")
     func largeFields() async throws {
         try await SurvivalRows.with { rig, origin in

@@ -128,6 +128,31 @@ import URLLoadingWire
         }
     }
 
+    @Test(
+        "Fields of an upload that frame its body are replaced by the length of the file",
+        arguments: [("Content-Length", "7"), ("Content-Length", ""), ("Transfer-Encoding", "chunked")])
+    func framing(_ name: String, _ value: String) async throws {
+        try await SurvivalRows.with { rig, origin in
+            origin.route("/put") { .ok(.bytes(Array("got \($0.bodyCount)".utf8))) }
+            let receiver = Receiver()
+            let session = receiver.session(rig)
+            let source = URL(filePath: rig.folder + "/source.bin")
+            try Data(Film.content).write(to: source)
+            var request = URLRequest(url: origin.url("/put"))
+            request.httpMethod = "PUT"
+            request.setValue(value, forHTTPHeaderField: name)
+            let upload = session.uploadTask(with: request, fromFile: source)
+            upload.taskDescription = "log"
+            upload.resume()
+            try await receiver.has("complete log")
+            let length = "\(Film.content.count)"
+            #expect(receiver.calls.value.contains("data log got \(length)"))
+            #expect(origin.requests.map { $0.headers[.contentLength] } == [length])
+            #expect(origin.requests.allSatisfy { $0.headers[.transferEncoding] == nil })
+            try await Self.end(session, receiver)
+        }
+    }
+
     /// A protocol class that fails the test when it is asked.
     private final class Never118: URLProtocol, @unchecked Sendable {
         override class func canInit(with request: URLRequest) -> Bool {

@@ -14,7 +14,7 @@ struct MetricsRows {
         case noURL, noScheme, unsupportedScheme, noHost, badMethod, refusedConnection, missingFile, notResumeData
         case streamPort, socketScheme, cancelledBeforeResume, cancelledWhileDelayed, invalidSession, ownProtocol
 
-        func tasks(_ session: URLSession) throws -> [URLSessionTask] {
+        func request() throws -> URLRequest {
             var request = URLRequest(url: try url("http://127.0.0.1:1/"))
             switch self {
             case .noURL: request.url = nil
@@ -23,6 +23,14 @@ struct MetricsRows {
             case .noHost: request.url = try url("http:///a")
             case .badMethod: request.httpMethod = "A B"
             case .ownProtocol: request.url = try url("http://metrics.test/")
+            default: break
+            }
+            return request
+        }
+
+        func tasks(_ session: URLSession) throws -> [URLSessionTask] {
+            let request = try self.request()
+            switch self {
             case .invalidSession:
                 // A task that was never resumed keeps the session's delegate.
                 _ = session.dataTask(with: request)
@@ -35,7 +43,7 @@ struct MetricsRows {
                 return [session.downloadTask(withResumeData: data), session.uploadTask(withResumeData: data)]
             case .streamPort: return [session.streamTask(withHostName: "127.0.0.1", port: 0)]
             case .socketScheme: return [session.webSocketTask(with: try url("gopher://a.test/"))]
-            case .refusedConnection, .cancelledBeforeResume, .cancelledWhileDelayed: break
+            default: break
             }
             let tasks: [URLSessionTask] = [
                 session.dataTask(with: request), session.downloadTask(with: request),
@@ -57,6 +65,7 @@ struct MetricsRows {
         func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
             words.add("complete \(task.taskIdentifier)")
         }
+        func urlSession(_ session: URLSession, didBecomeInvalidWithError error: (any Error)?) { words.add("invalid") }
     }
 
     @Test("a task without a transaction has metrics, directly before its end", arguments: Cause.allCases)
@@ -82,11 +91,38 @@ struct MetricsRows {
             let words = reader.words.all.filter { $0.hasSuffix(" \(id)") }
             #expect(words == ["metrics \(id)", "complete \(id)"] && task.error != nil)
         }
-        #expect(reader.words.all.count == 2 * count && reader.metrics.all.count == count)
+        let calls = reader.words.all.filter { $0 != "invalid" }
+        #expect(calls.count == 2 * count && reader.metrics.all.count == count)
         for metrics in reader.metrics.all {
             #expect(metrics.taskInterval.duration >= 0 && metrics.redirectCount == 0)
             if cause != .refusedConnection { #expect(metrics.transactionMetrics.count <= 1) }
         }
         session.invalidateAndCancel()
+    }
+
+    @Test(
+        "a completion handler and the async form follow the metrics, also without a transaction",
+        arguments: [Cause.noURL, .noScheme, .unsupportedScheme, .noHost, .badMethod, .refusedConnection],
+        [false, true])
+    func returns(_ cause: Cause, _ isAsync: Bool) async throws {
+        let request = try cause.request()
+        let reader = Reader()
+        let session = URLSession(
+            configuration: .ephemeral, delegate: isAsync ? nil : reader, delegateQueue: nil)
+        if isAsync {
+            await #expect(throws: URLError.self) { _ = try await session.data(for: request, delegate: reader) }
+            reader.words.add("failed")
+        } else {
+            session.dataTask(with: request) { _, _, error in
+                reader.words.add(error is URLError ? "failed" : "loaded")
+            }.resume()
+        }
+        try await reader.words.wait { $0.contains { ["failed", "loaded"].contains($0) } }
+        // The session's end comes after every call of the task.
+        session.finishTasksAndInvalidate()
+        try await reader.words.wait { isAsync || $0.contains("invalid") }
+        let words = reader.words.all.compactMap { $0.split(separator: " ").first }
+        let expected: [Substring] = isAsync ? ["metrics", "failed"] : ["metrics", "failed", "invalid"]
+        #expect(words == expected)
     }
 }

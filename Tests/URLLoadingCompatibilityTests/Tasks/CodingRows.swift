@@ -187,4 +187,34 @@ struct CodingRows {
             session.finishTasksAndInvalidate()
         }
     }
+
+    /// A compressed body that is not what was sent.
+    enum Damage: CaseIterable, Sendable {
+        case beginning, middle, cutInItsMiddle, cutInItsTrailer
+
+        var body: [UInt8] {
+            var body = CodingRows.coded
+            switch self {
+            case .beginning: body[0] ^= 0xFF
+            // A byte of the content, so that the checksum fails at the latest.
+            case .middle: body[15] ^= 0x10
+            case .cutInItsMiddle: body.removeLast(body.count - 18)
+            case .cutInItsTrailer: body.removeLast(3)
+            }
+            return body
+        }
+    }
+
+    @Test(
+        "a body that is damaged or cut anywhere is cannotDecodeRawData, however it is received",
+        arguments: Damage.allCases,
+        [TaskKind.data, .bytes, .upload, .download, .handler, .uploadHandler, .downloadHandler])
+    func damagedAnywhere(_ damage: Damage, _ kind: TaskKind) async throws {
+        try await withHTTPTestServer { origin in
+            origin.route("/") { _ in .ok(.bytes(damage.body), headers: [.contentEncoding: "gzip"]) }
+            let request = URLRequest(url: origin.url())
+            let error = await #expect(throws: URLError.self) { _ = try await Self.get(kind, request, .ephemeral) }
+            #expect(error?.code == .cannotDecodeRawData)
+        }
+    }
 }
