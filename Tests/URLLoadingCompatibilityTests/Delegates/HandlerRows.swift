@@ -150,6 +150,13 @@ struct HandlerRows {
             #expect(cut.error?.code == .networkConnectionLost && cut.data == nil)
             #expect((cut.response as? HTTPURLResponse)?.statusCode == 200)
             #expect(cut.error?.failingURL == origin.url("/cut"))
+            // The whole URL, as on Apple's platforms; the diagnostic for logs has no query.
+            let queried = origin.url("/cut?a=b")
+            let failed = await session.result(URLRequest(url: queried)).error
+            #expect(failed?.failingURL == queried)
+            #expect(failed?.userInfo["NSErrorFailingURLStringKey"] as? String == queried.absoluteString)
+            let diagnostic = try #require(failed?.userInfo[NSDebugDescriptionErrorKey] as? String)
+            #expect(diagnostic.contains("/cut") && !diagnostic.contains("a=b"))
             let beneath = try #require(cut.error?.userInfo[NSUnderlyingErrorKey] as? LoadError)
             #expect(beneath.reason == .truncated && beneath.phase == .receiving)
 

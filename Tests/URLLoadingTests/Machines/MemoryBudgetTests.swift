@@ -43,6 +43,38 @@ struct MemoryBudgetTests {
         }
     }
 
+    /// Notes the most that the read buffers of the process have taken whenever a load has an event.
+    private struct Gauge: LoadObserver {
+        let most = Watched(-1)
+        func observe(_ event: LoadEvent, of load: LoadIdentity) {
+            most.change { $0 = max($0, MemoryBudget.reading.used) }
+        }
+    }
+
+    @Test("the read buffers of 200 bodies that are collected at once stay within the budget of the process")
+    func collectedBodies() async throws {
+        let count = 200
+        let size = 600_000
+        try await withHTTPTestServer { origin in
+            origin.route("/") { _ in .ok(.repeated(count: Int64(size))) }
+            let gauge = Gauge()
+            let session = Session(
+                .ephemeral.with {
+                    $0.connections.maximumPerHost = count
+                    $0.observers = [gauge]
+                })
+            let url = origin.url()
+            try await withThrowingTaskGroup(of: Int.self) { group in
+                for _ in 0..<count { group.addTask { try await session.data(from: url).0.count } }
+                for try await loaded in group { #expect(loaded == size) }
+            }
+            // A buffer beyond the limit is counted until it is refused: one for each thread that reads.
+            let limit = MemoryBudget.reading.limit
+            #expect((0...limit + limit / 8).contains(gauge.most.value))
+            session.invalidateAndCancel()
+        }
+    }
+
     @Test("HTTP/2 reads into small buffers once the large ones are used up, and into large ones again later")
     func http2() {
         let budget = MemoryBudget(limit: 300 << 10)
