@@ -44,7 +44,7 @@ struct AgentProcess: Sendable {
         }
         let listener: LocalListener
         do throws(IOFailure) { listener = try listen() } catch {
-            BackgroundAgent.log("the socket cannot be opened: \(error.code)")
+            BackgroundAgent.log("the socket cannot be opened: \(error.words)")
             return 70
         }
         defer { withExtendedLifetime(opened) {} }

@@ -24,7 +24,7 @@ struct AgentServer: Sendable {
             do throws(IOFailure) { accept(try await listener.accept(token)) } catch {
                 guard token.stopReason == nil else { return }
                 // Usually no descriptor is left; wait and retry.
-                log("a connection cannot be accepted: \(error.code)")
+                log("a connection cannot be accepted: \(error.words)")
                 try? await Poller.shared.sleep(until: Poller.now() + 100_000_000, token)
             }
         }

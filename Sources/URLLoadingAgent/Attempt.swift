@@ -228,8 +228,7 @@ struct Attempt: Sendable {
         if let stamp = transfer.order.sourceStamp,
             await BlockingThreads.files.call(.never, { spool.isUnchanged(path, since: stamp) }) == false
         {
-            return .failed(
-                LoadError(.uploadSourceChanged, phase: .preparing, party: .local, url: request.url), mayRepeat: false)
+            return .failed(.sourceChanged(path, request.url), mayRepeat: false)
         }
         var options = UploadOptions()
         // The agent itself waits between attempts, and records the upload token.

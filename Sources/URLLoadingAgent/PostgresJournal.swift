@@ -26,6 +26,8 @@ final class PostgresJournal: Journal {
         var isDraining = false
         /// Why there is no connection.
         var failure = PostgresFailure(.disconnected, "not connected yet")
+        /// The version of the tables, if the failure is that it is later than this agent's.
+        var laterVersion: Int?
         var isEnding = false
     }
 
@@ -192,7 +194,7 @@ final class PostgresJournal: Journal {
     private func disconnected(_ failure: PostgresFailure, isExpected: Bool = false) {
         if !isExpected { log("the connection to the database was lost: \(failure)") }
         let questions = state.withLock { state in
-            (state.connection, state.failure) = (nil, failure)
+            (state.connection, state.failure, state.laterVersion) = (nil, failure, nil)
             defer { state.questions = [] }
             return state.questions
         }
@@ -217,7 +219,7 @@ final class PostgresJournal: Journal {
             guard version <= schema.versions.count else { return outdated(by: version) }
             state.withLock { ($0.connection, $0.connected) = (connection, Poller.now()) }
         } catch {
-            state.withLock { $0.failure = error }
+            state.withLock { ($0.failure, $0.laterVersion) = (error, nil) }
             return false
         }
         log("the database is reached again")
@@ -229,8 +231,8 @@ final class PostgresJournal: Journal {
     private func outdated(by version: Int) -> Bool {
         let words = "its tables are of version \(version), later than this agent; they are left as they are"
         let isNew = state.withLock { state in
-            defer { state.failure = PostgresFailure(.disconnected, words) }
-            return state.failure.detail != words
+            defer { (state.failure, state.laterVersion) = (PostgresFailure(.disconnected, words), version) }
+            return state.laterVersion != version
         }
         if isNew {
             log("the database is reached again, but \(words)")

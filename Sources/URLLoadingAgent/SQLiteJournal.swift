@@ -77,7 +77,7 @@ final class SQLiteJournal: Journal {
             try PrivateFolder.make(folder)
             return try FileLock(folder + "/agent.lock", timeout: 0)
         } catch {
-            throw error.isTemporary ? .inUse : .failed("\(folder): \(error.code)")
+            throw error.isTemporary ? .inUse : .failed("\(folder): \(error.words)")
         }
     }
 

@@ -299,7 +299,7 @@ extension TransferService {
             record(copy, secrets, hasCopy: true, client, reply)
         case .success(nil)?, nil: refuse(transfer, hasCopy: true, .refused, "the file has changed", reply)
         case .failure(let failure)?:
-            refuse(transfer, hasCopy: true, .refused, "the file cannot be copied: \(failure.code)", reply)
+            refuse(transfer, hasCopy: true, .refused, "the file cannot be copied: \(failure.words)", reply)
         }
     }
 

@@ -230,7 +230,9 @@ extension TransferService {
             }
             let plan = TransferRetryPlan.after(error, facts(transfer, mayRepeat: mayRepeat))
             if case .finish(let reason, let detail) = plan {
-                let changed = LoadError(reason, phase: error.phase, party: error.party, url: error.url, detail: detail)
+                let changed = LoadError(
+                    reason, phase: error.phase, party: error.party, url: error.url, detail: detail,
+                    kind: reason == error.reason ? error.kind : nil)
                 return finish(id, .failed(TransferError(reason == error.reason && mayRepeat ? error : changed)))
             }
             carryOut(plan, id)
@@ -293,7 +295,7 @@ extension TransferService {
         placed(
             transfer.id, placing,
             result?.mapError {
-                LoadError(.cannotMoveFile, phase: .receiving, party: .system, detail: "\(placing.to): \($0.code)")
+                LoadError(.cannotMoveFile, phase: .receiving, party: .system, detail: "\(placing.to): \($0.words)")
             })
     }
 
@@ -338,7 +340,7 @@ extension TransferService {
         switch written {
         case .success(let path)?:
             finish(transfer.id, .answer(path: path, size: Int64(bytes.count), response: response))
-        case .failure(let failure)?: finish(transfer.id, .failed(Self.bodyLost(response, "\(failure.code)")))
+        case .failure(let failure)?: finish(transfer.id, .failed(Self.bodyLost(response, failure.words)))
         case nil: finish(transfer.id, .failed(Self.bodyLost(response, "the agent was stopped")))
         }
     }

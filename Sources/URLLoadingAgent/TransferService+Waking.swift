@@ -73,7 +73,7 @@ enum ProgramWaking {
         do throws(IOFailure) {
             let program = Program(order.arguments, environment: environment, folder: order.folder, leadsSession: true)
             return .success(try program.start())
-        } catch { return .failure(Failure(words: "\(error.code)")) }
+        } catch { return .failure(Failure(words: error.words)) }
     }
 
     private static func run(_ arguments: [String], _ environment: [String: String]) -> Failure? {
@@ -81,6 +81,6 @@ enum ProgramWaking {
             let code = ProgramEnvironment.wait(for: try Program(arguments, environment: environment).start())
             // A lost status, of an agent that inherited that the ends of its children are ignored, is no failure.
             return code <= 0 ? nil : Failure(words: "\(arguments[0]) ended with \(code)")
-        } catch { return Failure(words: "\(arguments[0]): \(error.code)") }
+        } catch { return Failure(words: "\(arguments[0]): \(error.words)") }
     }
 }

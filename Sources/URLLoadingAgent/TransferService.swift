@@ -134,7 +134,7 @@ actor TransferService {
         }
         do throws(IOFailure) {
             if let files { spool = try FolderStore(files) } else { spool = try Spool(folder) }
-        } catch { throw .failed("\(files ?? folder + "/spool"): \(error.code)") }
+        } catch { throw .failed("\(files ?? folder + "/spool"): \(error.words)") }
         if let problem = journal.problem { log(problem) }
     }
 

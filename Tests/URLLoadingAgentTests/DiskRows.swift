@@ -352,6 +352,8 @@ import URLLoadingWire
             try await session.background.handleEvents { event in
                 guard case .failed(let error) = event.result else { return _ = Issue.record("\(event)") }
                 #expect(error.reason == .uploadSourceChanged)
+                let words = "/source.bin is not what it was when the upload began"
+                #expect(error.detail?.hasSuffix(words) == true, "\(error)")
                 Task { session.finishTasksAndInvalidate() }
             }
             await session.invalidated()

@@ -66,9 +66,24 @@ struct ReportTests {
         #expect(
             words(LoadError(.connectionLost, phase: .waiting, party: .remote))
                 == "at the proxy http://p.example:3128: it closed the connection (connectionLost, waiting)")
+        #expect(
+            words(LoadError(.malformedSOCKSReply, phase: .connecting, party: .remote, detail: "the reply is malformed"))
+                == "at the proxy http://p.example:3128: the reply is malformed (malformedSOCKSReply, connecting)")
         let json = Report.Failure(LoadError(.connectionLost, phase: .waiting, party: .remote).at(proxy)).json
             .description
         #expect(json.contains(#""proxy":"http://p.example:3128""#) && !json.contains("SECRET"))
+    }
+
+    @Test("A Unix socket without a file is told apart from one on which no program listens", arguments: [false, true])
+    func unixSockets(isAtProxy: Bool) throws {
+        for words in ["the socket file /run/a does not exist", "no program listens on the Unix socket /run/a"] {
+            var error = LoadError(.connectionRefused, phase: .connecting, party: .remote, detail: words)
+            if isAtProxy { error = error.at(try Proxy("http://p.example:3128")) }
+            #expect(
+                ErrorWords.make(Report.Failure(error), in: .curl)
+                    == (isAtProxy ? "at the proxy http://p.example:3128: " : "")
+                    + "\(words) (connectionRefused, connecting)")
+        }
     }
 
     @Test("A head of HTTP/2 has no reason phrase") func headsOfHTTP2HaveNoPhrase() {
@@ -111,8 +126,11 @@ struct ExitCodeTests {
 
     @Test("A connection that is closed without an answer has a code of its own")
     func noResponse() {
-        let closed = LoadError(
-            .connectionLost, phase: .waiting, party: .remote, detail: LoadError.closedWithoutAnswer)
+        let closed = LoadError.closedWithoutAnswer(.waiting)
+        // The words decide nothing.
+        #expect(ExitCode(closed.adding("at the first attempt")) == .noResponse)
+        let told = LoadError(.connectionLost, phase: .waiting, party: .remote, detail: closed.detail)
+        #expect(ExitCode(told) == .connectionLost)
         let reset = LoadError(.connectionLost, phase: .waiting, party: .remote, detail: "Connection reset by peer")
         #expect(ExitCode(closed) == .noResponse && ExitCode(reset) == .connectionLost)
     }

@@ -9,6 +9,7 @@ import URLLoadingCSystem
 package final class FileReader: Sendable {
     package enum Kind: Sendable { case file, directory, other }
 
+    package let path: String
     package let kind: Kind
     package let size: Int64
     private let descriptor: Int32
@@ -19,6 +20,7 @@ package final class FileReader: Sendable {
         let descriptor = csys_file_open(path, &info)
         guard descriptor >= 0 else { throw IOFailure(.system(-descriptor), .open) }
         self.descriptor = descriptor
+        self.path = path
         size = info.size
         kind = info.is_directory ? .directory : info.is_regular ? .file : .other
     }

@@ -158,7 +158,7 @@ package final class PostgresConnection: Sendable {
         do throws(IOFailure) { try Poller.shared.register(socket, slot) } catch {
             library.close(opened)
             Poller.shared.returnSlot(slot)
-            throw PostgresFailure(.disconnected, "the socket cannot be waited for: \(error.code)")
+            throw PostgresFailure(.disconnected, "the socket cannot be waited for: \(error.words)")
         }
         (self.library, self.slot, descriptor) = (library, slot, socket)
         state = Lock(State(handle: opened))

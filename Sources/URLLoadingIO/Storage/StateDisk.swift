@@ -330,7 +330,7 @@ package final class StateDisk<Memory: StateMemory>: Sendable {
         } catch {
             report(
                 "\(path): cannot be created"
-                    + (error.isForeign ? ", or is not private to this user" : ": \(error)")
+                    + (error.isForeign ? ", or is not private to this user" : ": \(error.words)")
             )
             file.isForeign = error.isForeign || error.isDenied
             throw DatabaseFailure(lock: error)

@@ -40,4 +40,9 @@ package struct IOFailure: Error, Sendable {
         self.code = code
         self.operation = operation
     }
+
+    /// The failure in words, for the detail of an error.
+    package var words: String {
+        if case .system(let number) = code { SystemError.words(number) } else { "\(code)" }
+    }
 }

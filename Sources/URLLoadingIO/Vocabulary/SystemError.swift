@@ -44,7 +44,7 @@ package enum SystemError {
     /// Describes why no connection was made to a Unix socket.
     package static func words(_ number: Int32, ofSocket path: String) -> String {
         switch number {
-        case ENOENT, ENOTDIR: "the Unix socket \(path) does not exist"
+        case ENOENT, ENOTDIR: "the socket file \(path) does not exist"
         case ECONNREFUSED: "no program listens on the Unix socket \(path)"
         default: "the Unix socket \(path): \(words(number))"
         }

@@ -3,6 +3,7 @@
 // The options of authentication.
 
 import FoundationEssentials
+import Glibc
 import URLLoading
 
 extension OptionTable {
@@ -72,8 +73,8 @@ extension OptionValue {
     /// Checked before the first load, where the cause is clear: a missing file would otherwise fail later and
     /// elsewhere.
     static func readable(_ path: String, _ option: String) throws(UsageError) {
-        guard FileManager.default.isReadableFile(atPath: path) else {
-            throw UsageError("\(option): \(path) cannot be read")
+        guard access(path, R_OK) == 0 else {
+            throw UsageError("\(option): \(path) cannot be read: \(String(cString: strerror(errno)))")
         }
     }
 

@@ -115,7 +115,7 @@ extension ExitCode {
     /// The code for a server that closes the connection before the first byte of an answer, as curl tells it from a
     /// connection that is reset.
     private static func ofNoResponse(_ error: LoadError) -> ExitCode? {
-        error.reason == .connectionLost && error.detail == LoadError.closedWithoutAnswer ? .noResponse : nil
+        error.kind == .unanswered ? .noResponse : nil
     }
 
     /// Reasons without an entry are malformed messages: a response of the peer, or a request that cannot be sent.

@@ -17,11 +17,16 @@ enum ErrorWords {
         let place = grammar == .curl ? "" : "with the options of 'urlload URL': "
         let remedy = failure.remedy.map { "; \(place)\($0)" } ?? ""
         if let proxy = failure.proxy { return atProxy(proxy, failure, name, grammar) + remedy }
-        let words = sentences[failure.reason].map { "\(grammar.naming($0)) (\(name))" } ?? name
-        guard let detail = failure.detail, !reasonsWithoutDetail.contains(failure.reason) else { return words + remedy }
-        // Details of other reasons are sentences.
-        if sentences[failure.reason] == nil { return "\(detail) (\(name))" + remedy }
-        return "\(words): \(detail)" + remedy
+        return told(failure.reason, sentences[failure.reason].map(grammar.naming), failure.detail, name) + remedy
+    }
+
+    /// The sentence, the name of the reason, and the detail. Details of reasons without a sentence are sentences.
+    private static func told(_ reason: String, _ sentence: String?, _ detail: String?, _ name: String) -> String {
+        guard let detail, !reasonsWithoutDetail.contains(reason) else {
+            return sentence.map { "\($0) (\(name))" } ?? name
+        }
+        guard let sentence, !reasonsToldByDetail.contains(reason) else { return "\(detail) (\(name))" }
+        return "\(sentence) (\(name)): \(detail)"
     }
 
     /// The options with which the load could succeed, as a clause; `nil` for none.
@@ -41,16 +46,12 @@ enum ErrorWords {
         return options.isEmpty ? nil : options.joined(separator: ", or ")
     }
 
-    /// The message for an error of a proxy. The detail begins with the name of the proxy, which the message repeats.
+    /// The message for an error of a proxy.
     private static func atProxy(
         _ proxy: String, _ failure: Report.Failure, _ name: String, _ grammar: Grammar
     ) -> String {
-        let words = (proxySentences[failure.reason] ?? sentences[failure.reason]).map(grammar.naming)
-        let detail = failure.detail.flatMap {
-            $0.firstRange(of: ": ").map { range in String(failure.detail?[range.upperBound...] ?? "") }
-        }
-        let rest = reasonsWithoutDetail.contains(failure.reason) ? nil : detail
-        return "at the proxy \(proxy): " + (words.map { "\($0) (\(name))" } ?? name) + (rest.map { ": \($0)" } ?? "")
+        let sentence = (proxySentences[failure.reason] ?? sentences[failure.reason]).map(grammar.naming)
+        return "at the proxy \(proxy): " + told(failure.reason, sentence, failure.proxyDetail, name)
     }
 
     /// Sentences that differ for proxies.
@@ -89,12 +90,23 @@ enum ErrorWords {
 
     static func sentence(_ reason: LoadError.Reason) -> String? { sentences[reason.name] }
 
+    /// The sentence of an error and its detail, without the name of the reason; `nil` for a reason without a sentence.
+    static func summary(_ error: LoadError) -> String? {
+        guard let detail = error.detail else { return sentence(error.reason) }
+        return sentence(error.reason).map {
+            reasonsToldByDetail.contains(error.reason.name) ? detail : "\($0): \(detail)"
+        }
+    }
+
     /// Reasons whose detail adds nothing for the user.
     private static let reasonsWithoutDetail: Set<String> = [
         "truncated", "hostNotFound", "proxyNotFound", "notHTTP", "unsupportedScheme",
         "tooManyRedirects",
         "contentDecodingFailed",
     ]
+
+    /// Reasons whose sentence is for errors without a detail: that of a Unix socket says whether its file exists.
+    private static let reasonsToldByDetail: Set<String> = ["connectionRefused"]
 
     private static let sentences: [String: String] = [
         "badProxy": "the address of the proxy is not valid",

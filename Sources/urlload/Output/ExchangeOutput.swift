@@ -162,7 +162,8 @@ final class ExchangeOutput: Sendable {
         } catch let error as OutputError {
             failure = error
         } catch {
-            failure = OutputError(.read, "the body of the request cannot be read")
+            let why = (error as? IOFailure).map { ": \($0.words)" } ?? ""
+            failure = OutputError(.read, "the body of the request cannot be read\(why)")
         }
         if let failure { throw failure }
         guard !collected.isEmpty else { return }

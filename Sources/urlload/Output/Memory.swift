@@ -61,7 +61,7 @@ struct Memory: Sendable {
         guard FileManager.default.fileExists(atPath: path) else { return "" }
         // Opened as a descriptor, because it may be a device or a pipe.
         let number = open(path, O_RDONLY | O_CLOEXEC)
-        guard number >= 0 else { throw OutputError(.read, "\(path): cannot be read") }
+        guard number >= 0 else { throw OutputError.system(errno, path, .read) }
         defer { close(number) }
         var bytes: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: 64 << 10)
@@ -72,7 +72,7 @@ struct Memory: Sendable {
             } else if count == 0 {
                 break
             } else if errno != EINTR {
-                throw OutputError(.read, "\(path): cannot be read")
+                throw OutputError.system(errno, path, .read)
             }
         }
         return String(decoding: bytes, as: UTF8.self)
@@ -98,7 +98,7 @@ struct Memory: Sendable {
             try FileManager.default.createDirectory(
                 atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
         } catch {
-            throw OutputError(.write, "\(folder): cannot be created")
+            throw OutputError(.write, "\(folder): \(LoadError.systemWords(error) ?? "cannot be created")")
         }
     }
 

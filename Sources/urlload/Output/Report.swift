@@ -24,6 +24,8 @@ struct Report: Sendable {
         var detail: String?
         /// The proxy that failed; `nil` if the failure is not a proxy's.
         var proxy: String?
+        /// The detail without the name of the proxy.
+        var proxyDetail: String?
         /// The option with which the load could succeed, as a clause.
         var remedy: String?
         var exit: ExitCode
@@ -109,7 +111,8 @@ extension Report.Failure {
     init(_ error: LoadError) {
         self.init(
             reason: error.reason.name, code: error.code, phase: error.phase.rawValue, party: error.party.rawValue,
-            detail: error.detail, proxy: error.proxyFailure?.proxy.description, remedy: ErrorWords.remedy(error),
+            detail: error.detail, proxy: error.proxyFailure?.proxy.description,
+            proxyDetail: error.proxyFailure?.detail, remedy: ErrorWords.remedy(error),
             exit: ExitCode(error))
     }
 

@@ -107,9 +107,7 @@ enum WebSocketCommand {
     }
 
     private static func printFailure(_ error: LoadError, _ url: URL, _ screen: Screen) -> ExitCode {
-        let sentence = ErrorWords.sentence(error.reason)
-        let words = sentence.map { [$0, error.detail].compactMap { $0 }.joined(separator: ": ") } ?? "\(error)"
-        screen.message("\(AddressText.shown(url)): \(words)")
+        screen.message("\(AddressText.shown(url)): \(ErrorWords.summary(error) ?? "\(error)")")
         return ExitCode(error)
     }
 

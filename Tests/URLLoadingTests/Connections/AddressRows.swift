@@ -50,7 +50,7 @@ import URLLoadingWire
         let missing = await failure(.connectionRefused, .remote, .connecting) {
             try await session.data(from: try url("http://docker/"))
         }
-        #expect(missing?.detail == "the Unix socket \(path) does not exist")
+        #expect(missing?.detail == "the socket file \(path) does not exist")
         // A file on which no program listens.
         try Data().write(to: URL(filePath: path))
         let silent = await failure(.connectionRefused, .remote, .connecting) {

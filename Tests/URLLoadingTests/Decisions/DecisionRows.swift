@@ -100,9 +100,10 @@ struct DecisionRows {
                 return decisions
             }
             try await expect({ try await shape.load(session, moved, dawdling(.milliseconds(10), .doNotFollow)) }, 0)
-            await expectFailure(.decisionTimeout, .local, .deciding) {
+            let late = await failure(.decisionTimeout, .local, .deciding) {
                 try await shape.load(session, moved, dawdling(.milliseconds(10), nil))
             }
+            #expect(late?.detail == "no answer within \(Duration.milliseconds(10))")
             try await expect({ try await shape.load(session, moved, dawdling(.seconds(60), .doNotFollow)) }, 100_000)
             try await eventuallyNoLeaks(session.leakedClosures)
         }

@@ -141,7 +141,7 @@ import URLLoadingWire
         let gone = Session(Self.client(.fixed([try Proxy(.socks5, unixSocket: path + ".gone")])).0)
         let error = await failure(.connectionRefused) { try await gone.data(from: try url("http://a.test/")) }
         #expect(error?.proxyFailure != nil)
-        #expect(error?.detail?.hasSuffix(": the Unix socket \(path).gone does not exist") == true, "\(error as Any)")
+        #expect(error?.detail?.hasSuffix(": the socket file \(path).gone does not exist") == true, "\(error as Any)")
     }
 
     @Test func `no fields of the origin reach the proxy through CONNECT, and none the reverse (security 5, 6)`()
@@ -477,6 +477,10 @@ import URLLoadingWire
         #expect(
             refused?.proxyFailure?.proxy == closed
                 && refused?.detail?.hasPrefix("proxy 127.0.0.1:\(closed.port)") == true)
+        let refusedWords =
+            "connectionRefused (connecting, https://origin.test/2): proxy 127.0.0.1:\(closed.port): "
+            + "no program listens on this port"
+        #expect(refused.map { "\($0)" } == refusedWords)
         try await withTestProxy { first in
             try await withTestProxy(.init(.socks, fault: .refuse(2))) { second in
                 let hop = try second.address()

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import FoundationEssentials
 import Testing
-import URLLoading
 import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
+
+@testable import URLLoading
 
 /// Error codes are the published ones of `NSURLErrorDomain`.
 @Suite struct ErrorRows {
@@ -117,6 +119,64 @@ import URLLoadingWire
         #expect("\(WebSocketClose.Code.goingAway)" == "1001" && "\(WebSocketClose.Code(rawValue: 4000))" == "4000")
         let fields: Headers = [.accept: "text/html", .authorization: "Basic s3cret"]
         #expect(fields.map { "\($0)" } == ["Accept: text/html", "Authorization: <hidden>"])
+    }
+
+    @Test("the description has the cause beneath the sentence, once, and none that may be secret")
+    func causes() throws {
+        let address = try url("http://a.example/b?token=s3cret")
+        func text(_ reason: Reason, detail: String? = nil, _ cause: any Error) -> String {
+            "\(LoadError(reason, phase: .preparing, party: .local, url: address, detail: detail, underlying: cause))"
+        }
+        let place = "(preparing, http://a.example/b)"
+        #expect(text(.badClientIdentity, NoStore()) == "badClientIdentity \(place): NoStore()")
+        #expect(text(.decisionFailed, detail: "no: NoStore()", NoStore()) == "decisionFailed \(place): no: NoStore()")
+        // A decoder's error may quote the body.
+        #expect(text(.undecodableBody, detail: "no Int", NoStore()) == "undecodableBody \(place): no Int")
+        let missing = "/nonexistent-\(UInt64.random(in: 0 ... .max))"
+        do {
+            _ = try Data(contentsOf: URL(filePath: missing))
+            Issue.record("there is such a file")
+        } catch {
+            #expect(
+                text(.requestBodyFailed, error) == "requestBodyFailed \(place): \(missing): No such file or directory")
+        }
+        let token = UploadToken(
+            url: try url("http://a.example/s3cret"),
+            identity: UploadIdentity(length: 5, modified: 7, digest: "010203", path: "/tmp/a"),
+            target: UploadToken.target(of: Request(url: address, method: .post)))
+        let body = LoadError(.requestBodyFailed, phase: .preparing, party: .local, url: address, underlying: NoStore())
+        #expect("\(body.carrying(token))" == "requestBodyFailed \(place): NoStore()")
+    }
+
+    @Test("an error at a proxy reads like others: the proxy, what happened, what helps")
+    func atProxies() throws {
+        let proxy = try Proxy("http://ada:s3cret@p.example:3128")
+        let address = try url("http://a.example/")
+        let lost = LoadError(.connectionLost, phase: .connecting, party: .remote).at(address).at(proxy)
+        #expect(
+            "\(lost)"
+                == "connectionLost (connecting, http://a.example/): proxy p.example:3128: the connection was closed")
+        let unknown = LoadError(.hostNotFound, phase: .resolving, party: .system, detail: "p.example").at(proxy)
+        #expect(
+            "\(unknown)" == "proxyNotFound (resolving): proxy p.example:3128: the host name p.example does not exist")
+        let weak = LoadError(
+            .noCommonTLSVersion, phase: .securing, party: .remote, url: address, detail: "no version",
+            underlying: TrustFailure(trust: nil, remedies: [.minimumVersion])
+        ).at(proxy)
+        #expect(
+            "\(weak)" == "noCommonTLSVersion (securing, http://a.example/): proxy p.example:3128: no version; "
+                + LoadError.TLSRemedy.minimumVersion.description)
+        let late = LoadError(.idleTimeout, phase: .connecting, party: .remote).at(proxy).adding("no data for 1 s")
+        #expect(late.detail == "proxy p.example:3128: no data for 1 s" && late.ownDetail == "no data for 1 s")
+    }
+
+    @Test("what tells errors of one reason apart is kept by copies, and crosses to the agent and back")
+    func kinds() throws {
+        let address = try url("http://a.example/")
+        let closed = LoadError.closedWithoutAnswer(.waiting).at(address).with(nil).adding("again")
+        #expect(closed.kind == .unanswered && closed.url == address && closed.detail?.hasSuffix(": again") == true)
+        #expect(TransferError(closed).loadError.kind == .unanswered)
+        #expect(TransferError(LoadError(.connectionLost, phase: .waiting, party: .remote)).loadError.kind == nil)
     }
 
     @Test("a timeout says how long its limit is", arguments: [true, false])

@@ -176,6 +176,10 @@ struct EventRows {
         }
         let error = await failure(answer.1, .remote) { try await listening.task.value }
         #expect(error?.status?.code == answer.2 && error?.url == Self.page)
+        if answer.1 == .unacceptableContentType {
+            let type = answer.0.contains("text/html") ? "text/html" : "not stated"
+            #expect(error?.detail == "the type is \(type), and text/event-stream is required")
+        }
         #expect(listening.data == (isLater ? ["a"] : []))
         await expectEmpty(session)
     }

@@ -218,6 +218,9 @@ struct PartRows {
                     }
                 }
                 #expect(error?.url == origin.url())
+                if reason == .unacceptableContentType {
+                    #expect(error?.detail == "the type is text/plain, and multipart is required")
+                }
                 #expect(seen.count == complete ?? 0)
             }
         }

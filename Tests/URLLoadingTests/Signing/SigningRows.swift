@@ -737,6 +737,13 @@ import URLLoadingWire
         for (name, place) in [("b", file), ("c", file), ("a", file.appending(path: "none")), ("a", folder.url("."))] {
             await expectFailure(.noCredentials) { try await AWSCredentials.profile(name, file: place) }
         }
+        for (place, words) in [
+            (file.appending(path: "none"), "cannot be read: Not a directory"),
+            (folder.url("."), "is no regular file, or"),
+        ] {
+            let error = await failure(.noCredentials) { try await AWSCredentials.profile("a", file: place) }
+            #expect(error?.detail?.contains(words) == true, "\(String(describing: error))")
+        }
         // A key beside a role would be another identity than the profile's.
         for name in others {
             let error = await failure(.noCredentials) { try await AWSCredentials.profile(name, file: file) }

@@ -143,7 +143,8 @@ struct StreamEndingTests {
                 }
                 try await rig.clock.untilWaiting()
                 rig.clock.advance(by: .seconds(3))
-                #expect(await late != nil)
+                let error = await late
+                #expect(error?.detail == "not done within \(Duration.seconds(3))")
             }
             try await peer.send("de")
             try await expect({ try await task.text(atLeast: 5, timeout: .seconds(3)) }, "abcde")
@@ -239,8 +240,11 @@ struct StreamEndingTests {
             try await rig.clock.untilWaiting(2)
             rig.clock.advance(by: .seconds(10))
             let failures = await (reading, writing)
-            #expect(failures.0 != nil && failures.1 != nil)
-            #expect(await task.ended()?.reason == .idleTimeout)
+            let ended = await task.ended()
+            #expect(ended?.reason == .idleTimeout)
+            for error in [failures.0, failures.1, ended] {
+                #expect(error?.detail == "no data for \(Duration.seconds(10))", "\(String(describing: error))")
+            }
         }
     }
 

@@ -204,9 +204,11 @@ struct IdentityRows {
         }
         #expect(error?.underlying is Forgotten)
         await expectFailure(.wrongPassphrase) { try await ClientIdentity.load(pkcs12File: packed) }
-        await expectFailure(.badClientIdentity) {
-            try await ClientIdentity.load(certificateFile: certificate.appending(path: "x"))
-        }
+        let below = certificate.appending(path: "x")
+        let unreadable = await failure(.badClientIdentity) { try await ClientIdentity.load(certificateFile: below) }
+        let words = "\(below.path(percentEncoded: false)) cannot be read: Not a directory"
+        #expect(unreadable?.detail == words)
+        #expect(unreadable.map { "\($0)" } == "badClientIdentity (preparing): \(words)")
     }
 }
 

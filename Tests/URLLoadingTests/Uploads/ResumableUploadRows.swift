@@ -386,9 +386,11 @@ struct ResumableUploadRows {
                 try await session.uploadResumably(request, from: .file(file.url), resuming: token)
             }
             #expect(refused?.uploadToken == token)
-            await expectFailure(.uploadSourceChanged) {
+            #expect(refused?.detail == "\(file.path) is not what it was when the upload began")
+            let other = await failure(.uploadSourceChanged) {
                 try await session.uploadResumably(request, from: .data(content), resuming: token)
             }
+            #expect(other?.detail == "the source is not what it was when the upload began")
             #expect(server.requests.count == asked)
         }
     }
@@ -400,11 +402,12 @@ struct ResumableUploadRows {
         try await Self.rig { server, origin, session in
             server.inject(.init(.received(100_000), .reset))
             let request = Self.request(origin)
-            await expectFailure(.uploadSourceChanged) {
+            let error = await failure(.uploadSourceChanged) {
                 try await session.uploadResumably(request, from: .file(file.url), options: Self.eager) { event in
                     if case .interrupted = event { try Self.content(199_999).write(to: file.url) }
                 }
             }
+            #expect(error?.detail == "\(file.path) is not what it was when the upload began")
             #expect(server.uploads.first?.isComplete == false)
         }
     }

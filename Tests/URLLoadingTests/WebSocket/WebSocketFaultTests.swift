@@ -144,6 +144,7 @@ struct WebSocketFaultTests {
             _ = try await socket.opened
             let ending = await socket.close()
             #expect(ending.error?.reason == .closeTimeout)
+            #expect(ending.error?.detail == "no answer within \(Duration.milliseconds(50))")
             await expectEmpty(session)
             try await origin.wait { $0.open == 0 }
         }

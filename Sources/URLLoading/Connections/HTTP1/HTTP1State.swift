@@ -155,7 +155,7 @@ struct HTTP1State: Sendable {
                 return event
             }
         } catch { throw LoadError(error, phase) }
-        throw LoadError(.connectionLost, phase: .waiting, party: .remote, detail: LoadError.closedWithoutAnswer)
+        throw .closedWithoutAnswer(.waiting)
     }
 
     @inline(__always)

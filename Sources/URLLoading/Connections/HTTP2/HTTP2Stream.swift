@@ -114,8 +114,7 @@ enum HTTP2Failure: Sendable {
         case .wire(let violation): LoadError(violation, phase)
         case .closed where hasBegun:
             LoadError(.truncated, phase: phase, party: .remote, detail: "the connection was closed")
-        case .closed:
-            LoadError(.connectionLost, phase: phase, party: .remote, detail: LoadError.closedWithoutAnswer)
+        case .closed: .closedWithoutAnswer(phase)
         case .unanswered where hasBegun:
             LoadError(.truncated, phase: phase, party: .remote, detail: "no answer to a PING")
         case .unanswered:

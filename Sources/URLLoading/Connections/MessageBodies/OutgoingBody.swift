@@ -82,16 +82,17 @@ enum OutgoingBody: Sendable {
         return (reader, range)
     }
 
-    static func fileChanged(_ missing: some BinaryInteger) -> LoadError {
+    static func fileChanged(_ path: String, missing: some BinaryInteger) -> LoadError {
         LoadError(
             .requestBodyFailed, phase: .sending, party: .system,
-            detail: "the file became shorter: \(missing) bytes are missing")
+            detail: "the file became shorter: \(missing) bytes are missing"
+        ).withPath(path)
     }
 }
 
 extension LoadError {
     /// Returns the error with the path of the request's file in its detail.
     fileprivate func withPath(_ path: String) -> LoadError {
-        LoadError(reason, phase: phase, party: party, url: url, detail: detail.map { "\(path): \($0)" } ?? path)
+        with(detail: detail.map { "\(path): \($0)" } ?? path)
     }
 }

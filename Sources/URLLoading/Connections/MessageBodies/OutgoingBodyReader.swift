@@ -168,8 +168,10 @@ final class OutgoingBodyReader {
 
     /// The error for a file that has become shorter since it was opened.
     var fileChanged: LoadError {
-        guard case .parts(let parts) = body, part < parts.count else { return OutgoingBody.fileChanged(0) }
-        return OutgoingBody.fileChanged(parts[part].length - offset)
+        guard case .parts(let parts) = body, part < parts.count, case .file(let reader, let range) = parts[part] else {
+            return LoadError(.requestBodyFailed, phase: .sending, party: .system, detail: "the body became shorter")
+        }
+        return OutgoingBody.fileChanged(reader.path, missing: Int64(range.count) - offset)
     }
 
     /// Stops the body: a piece that was asked for is not awaited.

@@ -22,7 +22,9 @@ struct PartPieces: AsyncSequence, Sendable {
                         await BlockingThreads.files.call(.never) {
                             try? reader.read(into: storage.room(from: 0), at: range.lowerBound)
                         } ?? nil
-                    guard let count, count > 0 else { throw OutgoingBody.fileChanged(range.count) }
+                    guard let count, count > 0 else {
+                        throw OutgoingBody.fileChanged(reader.path, missing: range.count)
+                    }
                     file = (reader, range.lowerBound + Int64(count)..<range.upperBound)
                     return Chunk(storage: storage, range: 0..<count)
                 }

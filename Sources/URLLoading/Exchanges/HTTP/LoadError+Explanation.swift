@@ -19,10 +19,4 @@ extension LoadError {
         default: self
         }
     }
-
-    private func adding(_ words: String) -> LoadError {
-        LoadError(
-            reason, phase: phase, party: party, url: url, detail: detail.map { "\($0): \(words)" } ?? words,
-            underlying: underlying, resumeToken: resumeToken)
-    }
 }

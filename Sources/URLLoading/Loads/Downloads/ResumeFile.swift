@@ -41,7 +41,7 @@ struct ResumeFile: Sendable {
             let (file, held) = try token.open(in: folders)
             return .token(token, file, held: held)
         } catch {
-            guard error.reason == .invalidResumeToken, error.detail != ResumeToken.inUse else { throw error }
+            guard error.reason == .invalidResumeToken, error.kind != .partialFileInUse else { throw error }
             return .unusable
         }
     }

@@ -8,12 +8,14 @@ import URLLoadingIO
 
 struct StreamCall: Sendable {
     let side: StreamState.Side
+    /// The timeout of the call; nil for none.
+    let limit: Duration?
     let deadline: Int64
     /// Stopped when the calling task is cancelled.
     let token: StopToken
 
     init(_ side: StreamState.Side, timeout limit: Duration?, _ clock: LoopClock) {
-        self.side = side
+        (self.side, self.limit) = (side, limit)
         deadline = limit.map { clock.now() &+ LoadHandle.nanoseconds($0) } ?? .max
         token = StopToken(clock: clock)
     }
@@ -107,6 +109,7 @@ extension StreamDriver {
     private func check(_ call: StreamCall) throws(LoadError) {
         if let error = ending(call.side) { throw error }
         if call.token.stopReason != nil { throw failure(.cancelled, call.side) }
-        if call.deadline != .max, clock.now() >= call.deadline { throw failure(.streamCallTimeout, call.side, .remote) }
+        guard call.deadline != .max, clock.now() >= call.deadline else { return }
+        throw failure(.streamCallTimeout, call.side, .remote).with(detail: call.limit.map { "not done within \($0)" })
     }
 }

@@ -66,7 +66,7 @@ extension StreamDriver {
             }
             return progress
         } catch {
-            let error = LoadError(stopReason, or: LoadError(error)).at(url)
+            let error = failure(or: LoadError(error))
             change { $0.input = .failed(error) }
             throw error
         }
@@ -177,7 +177,7 @@ extension StreamDriver {
     /// Runs an attempt to write. Its failure ends the output only: received bytes remain readable.
     private func move(_ attempt: () throws(IOFailure) -> Progress) throws(LoadError) -> Progress {
         do throws(IOFailure) { return try attempt() } catch {
-            let error = LoadError(stopReason, or: LoadError(error, .sending)).at(url)
+            let error = failure(or: LoadError(error, .sending))
             change { $0.output = .failed(error) }
             throw error
         }

@@ -67,7 +67,7 @@ extension StreamDriver {
             do throws(LoadError) {
                 return .success(try await core.pool.connector.secure(transport, to: origin, self))
             } catch {
-                return .failure(LoadError(stopReason, or: error))
+                return .failure(failure(or: error))
             }
         } onCancel: {
             stop(.cancelled)

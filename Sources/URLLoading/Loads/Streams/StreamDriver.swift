@@ -150,7 +150,7 @@ final class StreamDriver: ConnectionClient, StopListener, @unchecked Sendable {
             handle.attach(transport.slot)
             result = .success(transport)
         } catch {
-            let error = LoadError(stopReason, or: error).at(url)
+            let error = failure(or: error)
             record?.error = error
             result = .failure(error)
         }
@@ -175,7 +175,9 @@ final class StreamDriver: ConnectionClient, StopListener, @unchecked Sendable {
     /// Carries out the consequences of a change of the state: wakes the calls that wait for one, closes the transport.
     func settle() {
         let stop = stopReason
-        let settlement = state.withLock { $0.settle(stop, url) }
+        let settlement = state.withLock { state in
+            state.settle(stop) { handle.worded(LoadError($0, phase: $1).at(url)) }
+        }
         for slot in settlement.waking { slot.wake() }
         guard settlement.ends else { return }
         if let transport = settlement.transport {
@@ -205,16 +207,19 @@ final class StreamDriver: ConnectionClient, StopListener, @unchecked Sendable {
     func ending(_ side: StreamState.Side) -> LoadError? {
         let (state, stop) = (state.withLock { $0 }, stopReason)
         // Each call reports a stop with its own phase.
-        if let stop, state.isStopped { return LoadError(stop, phase: state.phase(side)).at(url) }
+        if let stop, state.isStopped { return handle.worded(LoadError(stop, phase: state.phase(side)).at(url)) }
         if let outcome = state.outcome { return outcome.error }
         // While the stream connects, the task that opens it reports the stop shortly.
         guard let stop, !state.isOpening else { return nil }
-        return LoadError(stop, phase: state.phase(side)).at(url)
+        return handle.worded(LoadError(stop, phase: state.phase(side)).at(url))
     }
 
     func failure(_ reason: LoadError.Reason, _ side: StreamState.Side, _ party: LoadError.Party = .local) -> LoadError {
         LoadError(reason, phase: phase(side), party: party, url: url)
     }
+
+    /// Returns the error of the stop, if the stream was stopped, or else `error`.
+    func failure(or error: LoadError) -> LoadError { handle.worded(LoadError(stopReason, or: error).at(url)) }
 
     private func phase(_ side: StreamState.Side) -> LoadError.Phase {
         state.withLock { $0.phase(side) }

@@ -9,7 +9,6 @@
 //     unopened ──resume──▶ opening ──▶ open ──settle──▶ closed        adopted ──resume──▶ open
 //                             └──────▶ failed
 
-import FoundationEssentials
 import URLLoadingIO
 
 struct StreamState: Sendable {
@@ -197,13 +196,15 @@ struct StreamState: Sendable {
     }
 
     /// Returns the consequences of a change of the state.
-    /// - Parameter stop: the reason why the stream was stopped from outside, if it was. While the stream connects or
-    ///   secures, the call that does so reports the stop, because it knows the phase.
-    mutating func settle(_ stop: StopReason?, _ url: URL?) -> Settlement {
+    /// - Parameters:
+    ///   - stop: the reason why the stream was stopped from outside, if it was. While the stream connects or secures,
+    ///     the call that does so reports the stop, because it knows the phase.
+    ///   - failure: returns the error of a stop in a phase.
+    mutating func settle(_ stop: StopReason?, _ failure: (StopReason, LoadError.Phase) -> LoadError) -> Settlement {
         if case .none = end, stop == nil || !reportsStop {
             if let stop {
                 let side: Side = if case .writing = occupancy { .output } else { .input }
-                end = .known(.failed(LoadError(stop, phase: phase(side)).at(url)), byStop: true)
+                end = .known(.failed(failure(stop, phase(side))), byStop: true)
             } else if let outcome = outcomeOfDirections {
                 end = .known(outcome, byStop: false)
             }

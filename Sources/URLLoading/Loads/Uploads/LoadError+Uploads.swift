@@ -2,7 +2,7 @@
 
 // Failures of resumable uploads, and the token inside an error that resumes the upload.
 
-import FoundationEssentials
+package import FoundationEssentials
 
 extension LoadError {
     /// The token that resumes an interrupted upload, in this process or another; `nil` if it cannot be resumed, or if
@@ -21,9 +21,7 @@ extension LoadError {
     /// Returns the error with the token inside, if the upload can be resumed after it.
     func carrying(_ token: UploadToken?) -> LoadError {
         guard let token, reason.leavesUploadUsable else { return self }
-        return LoadError(
-            reason, phase: phase, party: party, url: url, detail: detail,
-            underlying: UploadInterruption(token: token, cause: underlying))
+        return with(underlying: UploadInterruption(token: token, cause: underlying))
     }
 
     /// True for failures that may be temporary, such as a lost connection, a silent server, an unreachable network.
@@ -37,6 +35,8 @@ public struct UploadInterruption: Error, Sendable {
     /// The error of the caller's own code, if that ended it.
     public let cause: (any Error)?
 }
+
+extension UploadInterruption: ErrorCarrier {}
 
 extension LoadError.Reason {
     /// The text is not a valid ``UploadToken``: damaged, truncated, or of an unknown version.
@@ -74,7 +74,7 @@ extension LoadError.Reason {
 
 extension LoadError {
     /// - Parameter path: the file that was changed; nil for another source.
-    static func sourceChanged(_ path: String?, _ url: URL) -> LoadError {
+    package static func sourceChanged(_ path: String?, _ url: URL) -> LoadError {
         LoadError(
             .uploadSourceChanged, phase: .preparing, party: .local, url: url,
             detail: "\(path ?? "the source") is not what it was when the upload began")

@@ -6,6 +6,8 @@
 import URLLoadingIO
 
 struct WebSocketCall: Sendable {
+    /// The timeout of the call; nil for none.
+    let limit: Duration?
     let deadline: Int64
     /// The slot where the call waits for other calls; borrowed until the call has ended.
     let slot: PollSlot
@@ -13,6 +15,7 @@ struct WebSocketCall: Sendable {
     let token: StopToken
 
     init(timeout limit: Duration?, _ clock: LoopClock) {
+        self.limit = limit
         slot = Poller.shared.borrowSlot()
         deadline = limit.map { clock.now() &+ LoadHandle.nanoseconds($0) } ?? .max
         token = StopToken(clock: clock)

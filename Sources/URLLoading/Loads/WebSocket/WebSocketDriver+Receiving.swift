@@ -79,7 +79,7 @@ extension WebSocketDriver {
             }
             if let result { return try result.get() }
             if call.token.stopReason != nil { throw failure(.cancelled) }
-            if call.deadline != .max, clock.now() >= call.deadline { throw failure(late, .remote) }
+            if call.deadline != .max, clock.now() >= call.deadline { throw failure(late, after: call.limit) }
             guard let transport = lead else {
                 await Poller.shared.park(call.slot, until: call.token)
                 continue

@@ -72,7 +72,7 @@ extension WebSocketDriver {
                 isAttached = true
             }
             if call.token.stopReason != nil { throw failure(.cancelled) }
-            if call.deadline != .max, clock.now() >= call.deadline { throw failure(late, .remote) }
+            if call.deadline != .max, clock.now() >= call.deadline { throw failure(late, after: call.limit) }
             switch pumped {
             case .blocked(let interest): await Poller.shared.park(slot, interest, call.token, idleSince: nil)
             default: await Poller.shared.park(slot, .write, call.token, idleSince: nil)

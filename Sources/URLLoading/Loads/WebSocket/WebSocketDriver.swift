@@ -171,6 +171,11 @@ final class WebSocketDriver: LoadListener, StopListener, @unchecked Sendable {
         LoadError(reason, phase: state.withLock { $0.phase }, party: party, url: url)
     }
 
+    /// Returns the error of a server that has not answered for as long as the limit.
+    func failure(_ reason: LoadError.Reason, after limit: Duration?) -> LoadError {
+        failure(reason, .remote).with(detail: limit.map { "no answer within \($0)" })
+    }
+
     /// Returns the error for a call on a socket that has ended.
     func ended(_ outcome: WebSocketState.Outcome) -> LoadError {
         switch outcome {

@@ -41,7 +41,7 @@ extension WebSocketDriver {
             return true
         }
         guard isAlive else {
-            let error = failure(.pingTimeout, .remote)
+            let error = failure(.pingTimeout, after: options.pingInterval)
             state.withLock { $0.fail(error) }
             return settle()
         }

@@ -3,13 +3,39 @@
 // The words of an error's description after its reason, phase and URL.
 
 import FoundationEssentials
+import Glibc
+import URLLoadingIO
+
+/// An underlying error of the library's own. It carries values, which the detail of the error has in words unless they
+/// are secrets.
+protocol ErrorCarrier: Error {
+    /// The error beneath it.
+    var cause: (any Error)? { get }
+    /// The place of the failure, with which the detail of the error begins, and the rest of the detail; `nil` if the
+    /// place is that of the URL.
+    var place: (name: String, detail: String?)? { get }
+}
+
+extension ErrorCarrier {
+    var cause: (any Error)? { nil }
+    var place: (name: String, detail: String?)? { nil }
+}
 
 extension LoadError {
-    /// The detail of `connectionLost` where the server closed the connection before the first byte of an answer.
-    package static let closedWithoutAnswer = "closed without an answer"
+    /// The server closed the connection before the first byte of an answer.
+    package static func closedWithoutAnswer(_ phase: Phase) -> LoadError {
+        LoadError(
+            .connectionLost, phase: phase, party: .remote, detail: "closed without an answer", kind: .unanswered)
+    }
+
+    /// What happened, and where.
+    var explanation: String? {
+        guard let place = (underlying as? any ErrorCarrier)?.place else { return sentence(detail) }
+        return sentence(place.detail).map { "\(place.name): \($0)" } ?? detail
+    }
 
     /// What happened: the detail as a clause, or what the reason and the phase tell without a detail.
-    var explanation: String? {
+    private func sentence(_ detail: String?) -> String? {
         let host = url?.hostInNormalForm
         return switch reason {
         case .hostNotFound where detail == nil || detail == host: host.map { "the host name \($0) does not exist" }
@@ -66,14 +92,25 @@ extension LoadError {
     /// The longest part of an underlying error that is shown, in characters.
     private static let causeLength = 200
 
-    /// The error of the caller's own code, on one line.
-    var cause: String? {
-        switch reason {
-        case .decisionFailed, .handlerFailed, .requestBodyFailed: break
-        default: return nil
-        }
-        guard let underlying else { return nil }
-        let line = "\(underlying)".split(whereSeparator: \.isNewline).joined(separator: " ")
-        return String(line.prefix(Self.causeLength))
+    /// The underlying error on one line: of the caller's own code, or of the system. `nil` if the sentence before it
+    /// says the same.
+    func cause(beneath sentence: String) -> String? {
+        // A decoder's error may quote the body.
+        guard reason != .undecodableBody else { return nil }
+        var beneath = underlying
+        while let carrier = beneath as? any ErrorCarrier { beneath = carrier.cause }
+        guard let error = beneath else { return nil }
+        let system = Self.systemWords(error)
+        let words = system ?? "\(error)".split(whereSeparator: \.isNewline).joined(separator: " ")
+        guard !words.isEmpty, !sentence.contains(words) else { return nil }
+        let path = system == nil ? nil : (error as? CocoaError)?.filePath
+        return String((path.map { "\($0): \(words)" } ?? words).prefix(Self.causeLength))
+    }
+
+    /// The system's words for an error of Foundation's, which describes itself as a structure; `nil` if the system did
+    /// not cause it.
+    package static func systemWords(_ error: any Error) -> String? {
+        let cause = (error as? CocoaError)?.underlying ?? error
+        return (cause as? POSIXError).map { SystemError.words($0.code.rawValue) }
     }
 }

@@ -23,8 +23,8 @@ public import FoundationEssentials
 /// Write one `catch` without a pattern, as here: Swift 6.3.1 crashes at some `do` statements whose calls all throw
 /// `LoadError` and whose `catch` has one.
 ///
-/// The description is one line for people: reason, phase, URL without query, details, and the error of the caller's own
-/// code. The library puts no credentials, header values or bodies into it.
+/// The description is one line for people: reason, phase, URL without query, details, and the underlying error, where
+/// it says more. The library puts no credentials, header values or bodies into it.
 public struct LoadError: Error, Sendable, CustomStringConvertible {
     /// The kind of failure.
     public var reason: Reason { facts.reason }
@@ -37,9 +37,12 @@ public struct LoadError: Error, Sendable, CustomStringConvertible {
     public var url: URL? { facts.url }
     /// Details of the cause, from the module that detected it.
     public var detail: String? { facts.detail }
-    /// The error thrown by the caller's own code, if that ended the load, or the cause of ``proxyFailure`` and
-    /// ``serverTrust``.
+    /// The error thrown by the caller's own code, if that ended the load, the error of a file that cannot be read, or
+    /// the cause of ``proxyFailure`` and ``serverTrust``.
     public var underlying: (any Error)? { facts.underlying }
+    /// What tells this error from others of the same reason, for decisions of this package. Decisions never compare
+    /// ``detail``, whose words may change.
+    package var kind: Kind? { facts.kind }
 
     /// The token that resumes a failed download; `nil` if the download would have to start anew.
     public var resumeToken: ResumeToken? { facts.resumeToken }
@@ -59,21 +62,31 @@ public struct LoadError: Error, Sendable, CustomStringConvertible {
         let detail: String?
         let underlying: (any Error)?
         let resumeToken: ResumeToken?
+        let kind: Kind?
 
         init(
             _ reason: Reason, _ phase: Phase, _ party: Party, _ url: URL?, _ detail: String?,
-            underlying: (any Error)?, resumeToken: ResumeToken?
+            underlying: (any Error)?, resumeToken: ResumeToken?, kind: Kind?
         ) {
             (self.reason, self.phase, self.party, self.url, self.detail) = (reason, phase, party, url, detail)
-            (self.underlying, self.resumeToken) = (underlying, resumeToken)
+            (self.underlying, self.resumeToken, self.kind) = (underlying, resumeToken, kind)
         }
     }
 
     package init(
         _ reason: Reason, phase: Phase, party: Party, url: URL? = nil, detail: String? = nil,
-        underlying: (any Error)? = nil, resumeToken: ResumeToken? = nil
+        underlying: (any Error)? = nil, resumeToken: ResumeToken? = nil, kind: Kind? = nil
     ) {
-        facts = Facts(reason, phase, party, url, detail, underlying: underlying, resumeToken: resumeToken)
+        facts = Facts(
+            reason, phase, party, url, detail, underlying: underlying, resumeToken: resumeToken, kind: kind)
+    }
+
+    /// Distinguishes errors of one reason.
+    package enum Kind: String, Sendable {
+        /// Of `connectionLost`: the server closed the connection before the first byte of an answer.
+        case unanswered
+        /// Of `invalidResumeToken`: another download uses the partial file.
+        case partialFileInUse
     }
 
     /// The phases of a load, in order. `waiting` lasts until the head of the response is complete, `receiving` until
@@ -115,23 +128,28 @@ public struct LoadError: Error, Sendable, CustomStringConvertible {
         LoadError(.sessionInvalidated, phase: .preparing, party: .local, url: url)
     }
 
-    package func at(_ url: URL?) -> LoadError {
-        guard self.url == nil else { return self }
-        return LoadError(
-            reason, phase: phase, party: party, url: url, detail: detail, underlying: underlying,
-            resumeToken: resumeToken)
-    }
+    package func at(_ url: URL?) -> LoadError { self.url == nil ? with(url: url) : self }
 
     package func with(_ resumeToken: ResumeToken?) -> LoadError {
         LoadError(
             reason, phase: phase, party: party, url: url, detail: detail, underlying: underlying,
-            resumeToken: resumeToken)
+            resumeToken: resumeToken, kind: kind)
+    }
+
+    /// Returns this error with the given facts; those that are `nil` stay as they are.
+    func with(
+        phase: Phase? = nil, url: URL? = nil, detail: String? = nil, underlying: (any Error)? = nil
+    ) -> LoadError {
+        LoadError(
+            reason, phase: phase ?? self.phase, party: party, url: url ?? self.url, detail: detail ?? self.detail,
+            underlying: underlying ?? self.underlying, resumeToken: resumeToken, kind: kind)
     }
 
     public var description: String {
         var text = "\(reason.name) (\(phase.rawValue)"
         text += url.map { ", \($0.withoutSecrets))" } ?? ")"
-        for words in [explanationWithRemedies, cause].compactMap({ $0 }) { text += ": \(words)" }
+        if let words = explanationWithRemedies { text += ": \(words)" }
+        if let words = cause(beneath: text) { text += ": \(words)" }
         return text
     }
 }

@@ -36,7 +36,7 @@ extension LoadError.Reason {
 }
 
 /// Carries a refused or lost response inside a `LoadError`.
-struct RefusedResponse: Error, CustomStringConvertible {
+struct RefusedResponse: ErrorCarrier, CustomStringConvertible {
     let response: Response
     /// The status only: header values must not get into logs.
     var description: String { response.http?.status.description ?? "no status" }

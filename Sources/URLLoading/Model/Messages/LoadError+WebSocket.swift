@@ -29,9 +29,9 @@ extension LoadError.Reason {
 }
 
 /// Carries the response of a server that refused to open a WebSocket.
-struct WebSocketRefusal: Error { let response: Response }
+struct WebSocketRefusal: ErrorCarrier { let response: Response }
 
-struct WebSocketClosed: Error { let close: WebSocketClose }
+struct WebSocketClosed: ErrorCarrier { let close: WebSocketClose }
 
 extension LoadError {
     /// The response of a server that refused the WebSocket; its body is not read.
@@ -49,8 +49,6 @@ extension LoadError {
 extension LoadError {
     /// Returns this error with its URL as the program writes those of WebSockets, or with `given` if it has none.
     func ofWebSocket(at given: URL) -> LoadError {
-        LoadError(
-            reason, phase: phase, party: party, url: url?.ofWebSocket(like: given) ?? given, detail: detail,
-            underlying: underlying, resumeToken: resumeToken)
+        with(url: url?.ofWebSocket(like: given) ?? given)
     }
 }

@@ -118,8 +118,9 @@ public struct ClientIdentity: Sendable, Hashable, CustomStringConvertible {
 
     private static func read(_ file: URL) throws(LoadError) -> Data {
         do { return try Data(contentsOf: file) } catch {
+            let why = LoadError.systemWords(error).map { ": \($0)" } ?? ""
             throw LoadError(
-                .badClientIdentity, phase: .preparing, party: .local, detail: "\(file.filePath) cannot be read",
+                .badClientIdentity, phase: .preparing, party: .local, detail: "\(file.filePath) cannot be read\(why)",
                 underlying: error)
         }
     }

@@ -33,14 +33,13 @@ extension LoadError {
     /// Returns this error with settings that could help; unchanged if it has another underlying error.
     func adding(_ remedies: [TLSRemedy]) -> LoadError {
         guard !remedies.isEmpty, underlying == nil else { return self }
-        return LoadError(
-            reason, phase: phase, party: party, url: url, detail: detail,
-            underlying: TrustFailure(trust: nil, remedies: remedies), resumeToken: resumeToken)
+        return with(underlying: TrustFailure(trust: nil, remedies: remedies))
     }
 
     /// The clause about these settings; `nil` without any.
     var remedyWords: String? {
-        let words = ((underlying as? TrustFailure)?.remedies ?? []).map(\.description)
+        let cause = (underlying as? any ErrorCarrier)?.cause ?? underlying
+        let words = ((cause as? TrustFailure)?.remedies ?? []).map(\.description)
         return words.isEmpty ? nil : words.joined(separator: ", or ")
     }
 }

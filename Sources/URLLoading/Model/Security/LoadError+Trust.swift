@@ -66,7 +66,7 @@ extension LoadError.Reason {
 
 /// Carries the evaluated trust of a server, and what would help, inside a `LoadError`. Internal, so that callers match
 /// on the reason instead.
-struct TrustFailure: Error {
+struct TrustFailure: ErrorCarrier {
     let trust: ServerTrust?
     var remedies: [LoadError.TLSRemedy] = []
 }

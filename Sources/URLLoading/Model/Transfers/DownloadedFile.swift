@@ -205,13 +205,6 @@ extension URL {
     var namesFile: Bool { isFileURL || scheme == nil }
 }
 
-extension IOFailure {
-    /// The failure in words, for the detail of an error.
-    var words: String {
-        if case .system(let number) = code { SystemError.words(number) } else { "\(code)" }
-    }
-}
-
 extension String {
     /// The path of the folder that contains this path.
     var folder: String {

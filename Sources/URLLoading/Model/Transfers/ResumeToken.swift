@@ -97,11 +97,8 @@ public struct ResumeToken: Sendable, CustomStringConvertible {
     /// file of a token with ranges would be whole up to its size.
     private static func version(_ number: Int) -> String { "URLLoading-Resume/\(number)" }
 
-    /// The detail of the error of a partial file that another download uses.
-    static let inUse = "another download uses the partial file"
-
-    static func refused(_ detail: String) -> LoadError {
-        LoadError(.invalidResumeToken, phase: .preparing, party: .local, detail: detail)
+    static func refused(_ detail: String, _ kind: LoadError.Kind? = nil) -> LoadError {
+        LoadError(.invalidResumeToken, phase: .preparing, party: .local, detail: detail, kind: kind)
     }
 
     /// The URL of the download.
@@ -275,13 +272,13 @@ public struct ResumeToken: Sendable, CustomStringConvertible {
         switch Refusal(error) {
         case .foreign?: return refused("the partial file is not in a folder of partial downloads")
         case .changed?: return refused("the partial file was changed")
-        case .inUse?: return refused(inUse)
+        case .inUse?: return refused("another download uses the partial file", .partialFileInUse)
         case .used?: return refused("the download is complete")
         case nil:
             guard case .system(let number) = error.code else { return LoadError(file: error, .preparing) }
             return switch SystemError.fileKind(number) {
             case .notFound: refused("the partial file is gone")
-            case .forbidden: refused("the partial file cannot be opened")
+            case .forbidden: refused("the partial file cannot be opened: \(SystemError.words(number))")
             case .other: LoadError(file: error, .preparing)
             }
         }

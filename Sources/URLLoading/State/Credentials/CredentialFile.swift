@@ -86,7 +86,9 @@ final class CredentialFile: Sendable {
             (file, size) = try FileWriter.reopen(path)
         } catch {
             if case .system(ENOENT) = error.code { return .table(CredentialTable()) }
-            report(error.isForeign ? "the file or its folder is not private to this user" : "the file cannot be read")
+            report(
+                error.isForeign
+                    ? "the file or its folder is not private to this user" : "the file cannot be read: \(error.words)")
             return .foreign
         }
         guard size <= Self.maximumBytes else {
@@ -117,12 +119,16 @@ final class CredentialFile: Sendable {
     /// another user.
     func change(timeout: Int = CredentialFile.lockTimeout, _ change: (inout CredentialTable) -> Void) -> Bool {
         do throws(IOFailure) { try PrivateFolder.make(folder) } catch {
-            report(error.isForeign ? "its folder is not private to this user" : "its folder cannot be created")
+            report(
+                error.isForeign
+                    ? "its folder is not private to this user" : "its folder cannot be created: \(error.words)")
             return false
         }
         let lock: FileLock
         do throws(IOFailure) { lock = try FileLock(path + ".lock", timeout: timeout) } catch {
-            report(error.isTemporary ? "another process holds the file's lock" : "the file cannot be locked")
+            report(
+                error.isTemporary
+                    ? "another process holds the file's lock" : "the file cannot be locked: \(error.words)")
             return false
         }
         defer { withExtendedLifetime(lock) {} }
@@ -135,8 +141,9 @@ final class CredentialFile: Sendable {
         let due = removals.withLock { $0 }
         for removal in due { removal.apply(to: &table) }
         change(&table)
-        guard (try? write(table, in: folder)) != nil else {
-            report("the file cannot be written")
+        do { try write(table, in: folder) } catch {
+            // An error of the encoder could quote a secret.
+            report("the file cannot be written" + ((error as? IOFailure).map { ": \($0.words)" } ?? ""))
             return false
         }
         let isDone = removals.withLock { removals in

@@ -82,7 +82,9 @@ extension LoadHandle {
             throw LoadError(.decisionFailed, phase: .deciding, party: .local, underlying: error)
         case .late:
             if let fallback = decision.fallback { return fallback }
-            throw LoadError(.decisionTimeout, phase: .deciding, party: .local)
+            throw LoadError(
+                .decisionTimeout, phase: .deciding, party: .local,
+                detail: decision.deadline.map { "no answer within \($0)" })
         case .stopped: throw LoadError(stopReason ?? .cancelled, phase: .deciding)
         }
     }

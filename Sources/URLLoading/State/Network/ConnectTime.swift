@@ -32,8 +32,6 @@ extension LoadError {
         guard reason == .connectTimeout else { return self }
         let isOpening = [.resolving, .connecting, .securing].contains(phase)
         let words = "no connection within \(Duration.nanoseconds(limit))"
-        return LoadError(
-            reason, phase: isOpening ? phase : .connecting, party: party, url: url,
-            detail: detail.map { "\($0): \(words)" } ?? words, underlying: underlying, resumeToken: resumeToken)
+        return adding(words).with(phase: isOpening ? phase : .connecting)
     }
 }

@@ -44,12 +44,18 @@ public struct ProxyFailure: Error, Sendable, CustomStringConvertible {
     public let reply: UInt8?
     /// The underlying error if the proxy could not be authenticated.
     var cause: (any Error)?
+    /// What happened at the proxy; ``LoadError/detail`` has its name as well.
+    package var detail: String?
 
     /// The proxy and the status or reply code; no header values.
     public var description: String {
         if let head { return "\(proxy): \(head.status)" }
         return reply.map { "\(proxy): reply \($0)" } ?? "\(proxy)"
     }
+}
+
+extension ProxyFailure: ErrorCarrier {
+    var place: (name: String, detail: String?)? { ("proxy \(proxy.name)", detail) }
 }
 
 extension LoadError {
@@ -71,13 +77,26 @@ extension LoadError {
     /// Returns this error attributed to a proxy.
     func at(_ proxy: Proxy, head: HTTPHead? = nil, reply: UInt8? = nil) -> LoadError {
         guard proxyFailure == nil else { return self }
+        let isUnknownHost = reason == .hostNotFound && self.detail == "\(proxy.host)"
+        let detail = isUnknownHost ? "the host name \(proxy.host) does not exist" : self.detail
         let words = [proxy.name, detail].compactMap { $0 }.joined(separator: ": ")
         return LoadError(
             reason == .hostNotFound ? .proxyNotFound : reason,
             phase: phase == .receiving || phase == .sending ? .connecting : phase,
             party: party, url: url, detail: "proxy " + words,
-            underlying: ProxyFailure(proxy: proxy, head: head, reply: reply, cause: underlying),
+            underlying: ProxyFailure(proxy: proxy, head: head, reply: reply, cause: underlying, detail: detail),
             resumeToken: resumeToken)
+    }
+
+    /// The detail without the name of a proxy.
+    var ownDetail: String? { if let failure = proxyFailure { failure.detail } else { detail } }
+
+    /// Returns this error with these words after its detail.
+    func adding(_ words: String) -> LoadError {
+        func adding(to detail: String?) -> String { detail.map { "\($0): \(words)" } ?? words }
+        guard var failure = proxyFailure else { return with(detail: adding(to: detail)) }
+        failure.detail = adding(to: failure.detail)
+        return with(detail: adding(to: detail), underlying: failure)
     }
 
     /// True if another proxy may be tried after this failure: the proxy could not be reached or used. A refusal by the

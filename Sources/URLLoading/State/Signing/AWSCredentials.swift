@@ -71,7 +71,13 @@ public struct AWSCredentials: Sendable, Hashable, CustomStringConvertible, Custo
             token.stop(.cancelled)
         }
         guard let found else { throw LoadError(.cancelled, phase: .preparing) }
-        guard let text = found else { throw .noCredentials("\(path) cannot be read") }
+        let content: String?
+        do throws(IOFailure) { content = try found.get() } catch {
+            throw .noCredentials("\(path) cannot be read: \(error.words)")
+        }
+        guard let text = content else {
+            throw .noCredentials("\(path) is no regular file, or has more than \(largestFile) bytes")
+        }
         let profiles = AWSProfileFile(text)
         guard profiles.contains(name) else { throw .noCredentials("\(path) has no profile \(name)") }
         // Its key would be another identity than the one that the profile means.
@@ -91,10 +97,11 @@ public struct AWSCredentials: Sendable, Hashable, CustomStringConvertible, Custo
             .contains(setting) || setting.hasPrefix("sso_")
     }
 
-    /// Returns the text of a regular file; nil if it is too large or cannot be read. Blocks.
-    private static func read(_ path: String) -> String? {
-        guard let content = try? FileReader.content(of: path, limit: largestFile) else { return nil }
-        return String(decoding: content, as: UTF8.self)
+    /// Returns the text of a regular file; nil if it is too large, or no regular file. Blocks.
+    private static func read(_ path: String) -> Result<String?, IOFailure> {
+        Result { () throws(IOFailure) in
+            try FileReader.content(of: path, limit: largestFile).map { String(decoding: $0, as: UTF8.self) }
+        }
     }
 
     /// Returns the credentials of the ``environment``, or else those of a ``profile(_:file:)``. Roles, single sign-on,

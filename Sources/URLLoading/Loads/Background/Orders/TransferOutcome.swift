@@ -43,6 +43,8 @@ package struct TransferError: Codable, Sendable, Equatable {
     package var party: String
     package var url: String?
     package var detail: String?
+    /// See `LoadError.Kind`; nil in records of earlier versions.
+    package var kind: String?
     /// The resume data of a download (``ResumeToken/data``).
     package var resumption: Data?
     /// The response that was refused, or the response to an upload whose body was lost.
@@ -53,7 +55,7 @@ package struct TransferError: Codable, Sendable, Equatable {
         (reason, code) = (error.reason.name, error.reason.code)
         (phase, party) = (error.phase.rawValue, error.party.rawValue)
         url = error.url?.absoluteString
-        detail = error.detail
+        (detail, kind) = (error.detail, error.kind?.rawValue)
         resumption = error.resumeToken?.data
     }
 
@@ -62,7 +64,8 @@ package struct TransferError: Codable, Sendable, Equatable {
             LoadError.Reason(reason, code), phase: LoadError.Phase(rawValue: phase) ?? .waiting,
             party: LoadError.Party(rawValue: party) ?? .system, url: url.flatMap { URL(string: $0) }, detail: detail,
             underlying: response?.response.map { RefusedResponse(response: $0) },
-            resumeToken: resumption.flatMap { try? ResumeToken($0) })
+            resumeToken: resumption.flatMap { try? ResumeToken($0) },
+            kind: kind.flatMap { LoadError.Kind(rawValue: $0) })
     }
 }
 

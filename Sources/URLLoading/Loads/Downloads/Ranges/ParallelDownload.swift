@@ -430,7 +430,8 @@ final class ParallelDownload: Sendable {
                     fail(
                         LoadError(
                             .idleTimeout, phase: .receiving, party: .remote,
-                            detail: "every request for a part has stalled"))
+                            detail: "every request for a part has stalled: no data for "
+                                + "\(Duration.nanoseconds(State.stallLimit))"))
                 }
                 abandon(other)
             case .end?: return nil
@@ -444,7 +445,7 @@ final class ParallelDownload: Sendable {
 
 extension ParallelDownload.State {
     /// The time, in nanoseconds, after which a part counts as stalled if a worker waits for bytes to load.
-    private static var stallLimit: Int64 { 10_000_000_000 }
+    fileprivate static var stallLimit: Int64 { 10_000_000_000 }
 
     /// The next step of a worker without a part.
     fileprivate mutating func step(_ index: Int, _ now: Int64) -> ParallelDownload.Step {
