@@ -413,6 +413,66 @@ struct ToolGrammarTests {
         }
     }
 
+    /// `F:` stands for the field that is left out, `U` for the URL.
+    @Test(
+        arguments: [
+            "-s U -H F:", "-s -o out U -H F:", "-s -O U -H F:", "-s -C - -o out U -H F:", "-s -d a=1 U -H F:",
+            "wget -q -O - U --header=F:", "wget -q -O out U --header=F:", "wget -q U --header=F:",
+            "http -I U F:", "http -I -o out U F:", "http -I -d U F:", "http -I U a=1 F:",
+        ], ["Accept", "User-Agent", "Accept-Encoding"])
+    func `A field that is left out is missing in the request, and all others stay`(
+        _ line: String, _ name: String
+    ) async throws {
+        try await withHTTPTestServer { origin in
+            origin.route("/page") { _ in .ok("here") }
+            var heads: [[String]] = []
+            // Leaving out a field that would not be sent changes nothing.
+            for field in ["X-None", name] {
+                let folder = try TemporaryFolder()
+                let words = line.split(separator: " ").map { word in
+                    word == "U"
+                        ? origin.url("/page").absoluteString : String(word).replacing("F:", with: "\(field):")
+                }
+                let result = try await Running.urlload(words, in: folder)
+                #expect(result.code == 0 && origin.requests.count == heads.count + 1, "\(words) \(result.errors)")
+                let last = try #require(origin.requests.last)
+                heads.append(last.headers.map { "\($0.name): \($0.value)".lowercased() })
+            }
+            let others = heads[0].filter { !$0.hasPrefix(name.lowercased() + ":") }
+            #expect(heads[1] == others, "\(line)")
+            // Accept-Encoding depends on the destination.
+            let offersCoding = ["-s U -H F:", "-s -o out U -H F:", "http -I U F:"].contains(line)
+            #expect(heads[0].count == others.count + 1 || name == "Accept-Encoding" && !offersCoding, "\(heads[0])")
+        }
+    }
+
+    // MARK: Connections
+
+    @Test func `The server sees the first free port of --local-port`() async throws {
+        let listener = try SocketListener(.ipv4((127, 0, 0, 1), port: 0))
+        // The first port of the range is taken. Other processes may have taken the next ones, so several are offered.
+        let taken = try SocketListener(.ipv4((127, 0, 0, 1), port: 0))
+        let first = taken.address.port
+        let last = max(first, min(first &+ 200, 65_535))
+        let token = StopToken()
+        let server = Task { () -> UInt16? in
+            let peer = try await listener.accept(token)
+            // No other connection waits for an answer.
+            listener.close()
+            peer.close()
+            return peer.remoteAddress?.port
+        }
+        let result = try await Running.urlload([
+            "-sS", "--noproxy", "*", "--local-port", "\(first)-\(last)", "http://127.0.0.1:\(listener.address.port)/",
+        ])
+        // A command that has ended makes no connection any more.
+        token.stop(.cancelled)
+        let seen = try await server.value
+        let port = try #require(seen, "\(result.errors)")
+        #expect(port > first && port <= last, "\(port) is not of \(first) to \(last): \(result.errors)")
+        withExtendedLifetime(taken) {}
+    }
+
     @Test func `HTTP/1_0 sends no body of a pipe`() async throws {
         let result = try await Running.command(
             "/bin/sh", ["-c", "echo x | \"$0\" -s -S -0 -T - http://127.0.0.1:1/", Running.urlloadPath])
