@@ -176,6 +176,29 @@ struct ToolGrammarTests {
         }
     }
 
+    @Test func `A part whose token was removed by hand stays, and the command of the guide finds it alone`()
+        async throws
+    {
+        let place = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+            .appendingPathComponent("../../docs/guides/command-line.md")
+        let blocks = try String(contentsOf: place, encoding: .utf8).components(separatedBy: "```")
+        let block = try #require(blocks.first { $0.hasPrefix("sh\n") && $0.contains("-name '.urlloading-*'") })
+        let command = String(block.dropFirst("sh\n".count))
+        try await with([.etag: "\"v\""]) { origin, folder in
+            try await stop(["-o", "film"], SIGKILL, origin, folder)
+            try await stop(["-o", "other"], SIGKILL, origin, folder)
+            let nothing = try await Running.command("/bin/sh", ["-c", command], in: folder)
+            #expect(nothing.text.isEmpty && nothing.errors.isEmpty, "\(nothing) \(folder.names)")
+            let token = String(decoding: try folder.bytes(".film.urlload"), as: UTF8.self)
+            let parts = folder.names.filter { $0.hasPrefix(".urlloading-") && token.contains($0) }
+            try FileManager.default.removeItem(at: folder.url(".film.urlload"))
+            let found = try await Running.command("/bin/sh", ["-c", command], in: folder)
+            #expect(parts.count == 1 && found.text == parts.map { "./\($0)\n" }.joined(), "\(found) \(parts)")
+            let next = try await Running.urlload(["-o", "next", origin.url("/quick").absoluteString], in: folder)
+            #expect(next.code == 0 && parts.allSatisfy { folder.names.contains($0) }, "\(folder.names)")
+        }
+    }
+
     @Test func `Downloads at the same time into one folder leave each other alone`() async throws {
         try await with([:]) { origin, folder in
             let waiting = try Running(
