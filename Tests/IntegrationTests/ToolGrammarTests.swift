@@ -469,6 +469,45 @@ struct ToolGrammarTests {
         }
     }
 
+    // MARK: Trailers
+
+    /// With `-C`, a part of the file is there.
+    @Test(
+        arguments: [
+            [], ["-o", "out"], ["-i", "-o", "out"], ["-C", "-", "-o", "out"], ["-O", "-J"], ["-C", "-", "-O", "-J"],
+        ] as [[String]])
+    func `-D has the trailers behind the heads, whatever becomes of the body`(_ words: [String]) async throws {
+        let isPart = words.contains("-C") && words.contains("out")
+        try await withHTTPTestServer { origin in
+            origin.route("/page") { request in
+                guard request.headers[.range] == "bytes=2-" else {
+                    return .ok(.chunks(["here"], trailers: ["X-Sum": "1"]))
+                }
+                return .status(
+                    .partialContent, headers: [.contentRange: "bytes 2-3/4"],
+                    body: .chunks(["re"], trailers: ["X-Sum": "1"]))
+            }
+            let folder = try TemporaryFolder()
+            if isPart { _ = try folder.write("out.part", Data("he".utf8)) }
+            let result = try await Running.urlload(
+                words + ["-s", "-D", "heads", origin.url("/page").absoluteString], in: folder)
+            let heads = String(decoding: try folder.bytes("heads"), as: UTF8.self)
+            #expect(result.code == 0 && heads.hasPrefix("HTTP/1.1 20\(isPart ? 6 : 0) "), "\(result.errors) \(heads)")
+            #expect(heads.hasSuffix("\r\n\r\nX-Sum: 1\r\n"), "\(heads.debugDescription)")
+            if isPart { #expect(try folder.bytes("out") == Array("here".utf8)) }
+        }
+    }
+
+    @Test(arguments: [[], ["-o", "out"]] as [[String]])
+    func `A file of -D that cannot be written is an error`(_ words: [String]) async throws {
+        try await withHTTPTestServer(answering: "here") { origin in
+            let folder = try TemporaryFolder()
+            let result = try await Running.urlload(
+                words + ["-sS", "-D", "/dev/full", origin.url().absoluteString], in: folder)
+            #expect(result.code == 23 && result.errors.contains("/dev/full"), "\(result)")
+        }
+    }
+
     // MARK: Connections
 
     @Test func `The server sees the first free port of --local-port`() async throws {

@@ -209,6 +209,7 @@ struct Transfer: Sendable {
             }
             throw error
         }
+        try heads?.end(trailers())
         if output.isDropped, let name = output.fileName {
             attempt.isUnchanged = true
             screen.message("\(name) exists by now: this body is not saved")
