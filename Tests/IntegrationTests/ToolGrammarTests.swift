@@ -193,7 +193,7 @@ struct ToolGrammarTests {
             let parts = folder.names.filter { $0.hasPrefix(".urlloading-") && token.contains($0) }
             try FileManager.default.removeItem(at: folder.url(".film.urlload"))
             let found = try await Running.command("/bin/sh", ["-c", command], in: folder)
-            #expect(parts.count == 1 && found.text == parts.map { "./\($0)\n" }.joined(), "\(found) \(parts)")
+            #expect(parts.count == 1 && found.text == "./\(parts.joined(separator: ""))\n", "\(found) \(parts)")
             let next = try await Running.urlload(["-o", "next", origin.url("/quick").absoluteString], in: folder)
             #expect(next.code == 0 && parts.allSatisfy { folder.names.contains($0) }, "\(folder.names)")
         }
@@ -517,7 +517,7 @@ struct ToolGrammarTests {
         let first = taken.address.port
         let last = max(first, min(first &+ 200, 65_535))
         let token = StopToken()
-        let server = Task { () -> UInt16? in
+        let server = Task {
             let peer = try await listener.accept(token)
             // No other connection waits for an answer.
             listener.close()

@@ -134,7 +134,7 @@ struct BackgroundCommandRows {
             // The longest line, the exit code and the colours come first.
             let lines = try FileReader.text(name).split(separator: "\n", omittingEmptySubsequences: false)
             try #require(code == 0 && lines.count > 4, "\(lines)")
-            let shown = lines[3...].joined().filter { $0 != " " }
+            let shown = lines[3...].joined(separator: "").filter { $0 != " " }
             #expect(lines[1] == "0" && shown.hasPrefix("IDSTATEDONESIZETRANSFER"), "\(shown)")
             #expect(shown.contains("finished100%") && shown.contains("→\(rig.folder)/film"), "\(shown)")
             let plain = try await Self.bg(rig, ["ls"])

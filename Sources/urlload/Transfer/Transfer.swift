@@ -209,13 +209,13 @@ struct Transfer: Sendable {
             }
             throw error
         }
-        try heads?.end(trailers())
         if output.isDropped, let name = output.fileName {
             attempt.isUnchanged = true
             screen.message("\(name) exists by now: this body is not saved")
             throw RefusedStatus()
         }
         attempt.file = output.fileName
+        try heads?.end(trailers())
         if options.output.failsWithBody, let status = response.http?.status, isFailure(status) {
             attempt.failure = Report.Failure(status)
             throw RefusedStatus()
