@@ -186,7 +186,11 @@ struct ToolGrammarTests {
         let command = String(block.dropFirst("sh\n".count))
         try await with([.etag: "\"v\""]) { origin, folder in
             try await stop(["-o", "film"], SIGKILL, origin, folder)
-            try await stop(["-o", "other"], SIGKILL, origin, folder)
+            // A part of another file, and one of a download that runs.
+            let (named, marked) = (".urlloading-aaaaaaaaaaaaaaaaaaaaaaaa", ".urlloading-bbbbbbbbbbbbbbbbbbbbbbbb")
+            for part in [named, marked] { _ = try folder.write(part, Data("part".utf8)) }
+            _ = try folder.write(".other.urlload", Data("{\"path\":\"/home/ada/\(named)\"}".utf8))
+            #expect(chmod(folder.path + "/" + marked, 0o1600) == 0)
             let nothing = try await Running.command("/bin/sh", ["-c", command], in: folder)
             #expect(nothing.text.isEmpty && nothing.errors.isEmpty, "\(nothing) \(folder.names)")
             let token = String(decoding: try folder.bytes(".film.urlload"), as: UTF8.self)
