@@ -176,6 +176,33 @@ struct ToolGrammarTests {
         }
     }
 
+    @Test func `A part whose token was removed by hand stays, and the command of the guide finds it alone`()
+        async throws
+    {
+        let place = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+            .appendingPathComponent("../../docs/guides/command-line.md")
+        let blocks = try String(contentsOf: place, encoding: .utf8).components(separatedBy: "```")
+        let block = try #require(blocks.first { $0.hasPrefix("sh\n") && $0.contains("-name '.urlloading-*'") })
+        let command = String(block.dropFirst("sh\n".count))
+        try await with([.etag: "\"v\""]) { origin, folder in
+            try await stop(["-o", "film"], SIGKILL, origin, folder)
+            // A part of another file, and one of a download that runs.
+            let (named, marked) = (".urlloading-aaaaaaaaaaaaaaaaaaaaaaaa", ".urlloading-bbbbbbbbbbbbbbbbbbbbbbbb")
+            for part in [named, marked] { _ = try folder.write(part, Data("part".utf8)) }
+            _ = try folder.write(".other.urlload", Data("{\"path\":\"/home/ada/\(named)\"}".utf8))
+            #expect(chmod(folder.path + "/" + marked, 0o1600) == 0)
+            let nothing = try await Running.command("/bin/sh", ["-c", command], in: folder)
+            #expect(nothing.text.isEmpty && nothing.errors.isEmpty, "\(nothing) \(folder.names)")
+            let token = String(decoding: try folder.bytes(".film.urlload"), as: UTF8.self)
+            let parts = folder.names.filter { $0.hasPrefix(".urlloading-") && token.contains($0) }
+            try FileManager.default.removeItem(at: folder.url(".film.urlload"))
+            let found = try await Running.command("/bin/sh", ["-c", command], in: folder)
+            #expect(parts.count == 1 && found.text == "./\(parts.joined(separator: ""))\n", "\(found) \(parts)")
+            let next = try await Running.urlload(["-o", "next", origin.url("/quick").absoluteString], in: folder)
+            #expect(next.code == 0 && parts.allSatisfy { folder.names.contains($0) }, "\(folder.names)")
+        }
+    }
+
     @Test func `Downloads at the same time into one folder leave each other alone`() async throws {
         try await with([:]) { origin, folder in
             let waiting = try Running(
@@ -411,6 +438,105 @@ struct ToolGrammarTests {
                 #expect(part.code == 0 && origin.requests.last?.headers[.acceptEncoding] == value, "\(part.errors)")
             }
         }
+    }
+
+    /// `F:` stands for the field that is left out, `U` for the URL.
+    @Test(
+        arguments: [
+            "-s U -H F:", "-s -o out U -H F:", "-s -O U -H F:", "-s -C - -o out U -H F:", "-s -d a=1 U -H F:",
+            "wget -q -O - U --header=F:", "wget -q -O out U --header=F:", "wget -q U --header=F:",
+            "http -I U F:", "http -I -o out U F:", "http -I -d U F:", "http -I U a=1 F:",
+        ], ["Accept", "User-Agent", "Accept-Encoding"])
+    func `A field that is left out is missing in the request, and all others stay`(
+        _ line: String, _ name: String
+    ) async throws {
+        try await withHTTPTestServer { origin in
+            origin.route("/page") { _ in .ok("here") }
+            var heads: [[String]] = []
+            // Leaving out a field that would not be sent changes nothing.
+            for field in ["X-None", name] {
+                let folder = try TemporaryFolder()
+                let words = line.split(separator: " ").map { word in
+                    word == "U"
+                        ? origin.url("/page").absoluteString : String(word).replacing("F:", with: "\(field):")
+                }
+                let result = try await Running.urlload(words, in: folder)
+                #expect(result.code == 0 && origin.requests.count == heads.count + 1, "\(words) \(result.errors)")
+                let last = try #require(origin.requests.last)
+                heads.append(last.headers.map { "\($0.name): \($0.value)".lowercased() })
+            }
+            let others = heads[0].filter { !$0.hasPrefix(name.lowercased() + ":") }
+            #expect(heads[1] == others, "\(line)")
+            // Accept-Encoding depends on the destination.
+            let offersCoding = ["-s U -H F:", "-s -o out U -H F:", "http -I U F:"].contains(line)
+            #expect(heads[0].count == others.count + 1 || name == "Accept-Encoding" && !offersCoding, "\(heads[0])")
+        }
+    }
+
+    // MARK: Trailers
+
+    /// With `-C`, a part of the file is there.
+    @Test(
+        arguments: [
+            [], ["-o", "out"], ["-i", "-o", "out"], ["-C", "-", "-o", "out"], ["-O", "-J"], ["-C", "-", "-O", "-J"],
+        ] as [[String]])
+    func `-D has the trailers behind the heads, whatever becomes of the body`(_ words: [String]) async throws {
+        let isPart = words.contains("-C") && words.contains("out")
+        try await withHTTPTestServer { origin in
+            origin.route("/page") { request in
+                guard request.headers[.range] == "bytes=2-" else {
+                    return .ok(.chunks(["here"], trailers: ["X-Sum": "1"]))
+                }
+                return .status(
+                    .partialContent, headers: [.contentRange: "bytes 2-3/4"],
+                    body: .chunks(["re"], trailers: ["X-Sum": "1"]))
+            }
+            let folder = try TemporaryFolder()
+            if isPart { _ = try folder.write("out.part", Data("he".utf8)) }
+            let result = try await Running.urlload(
+                words + ["-s", "-D", "heads", origin.url("/page").absoluteString], in: folder)
+            let heads = String(decoding: try folder.bytes("heads"), as: UTF8.self)
+            #expect(result.code == 0 && heads.hasPrefix("HTTP/1.1 20\(isPart ? 6 : 0) "), "\(result.errors) \(heads)")
+            #expect(heads.hasSuffix("\r\n\r\nX-Sum: 1\r\n"), "\(heads.debugDescription)")
+            if isPart { #expect(try folder.bytes("out") == Array("here".utf8)) }
+        }
+    }
+
+    @Test(arguments: [[], ["-o", "out"]] as [[String]])
+    func `A file of -D that cannot be written is an error`(_ words: [String]) async throws {
+        try await withHTTPTestServer(answering: "here") { origin in
+            let folder = try TemporaryFolder()
+            let result = try await Running.urlload(
+                words + ["-sS", "-D", "/dev/full", origin.url().absoluteString], in: folder)
+            #expect(result.code == 23 && result.errors.contains("/dev/full"), "\(result)")
+        }
+    }
+
+    // MARK: Connections
+
+    @Test func `The server sees the first free port of --local-port`() async throws {
+        let listener = try SocketListener(.ipv4((127, 0, 0, 1), port: 0))
+        // The first port of the range is taken. Other processes may have taken the next ones, so several are offered.
+        let taken = try SocketListener(.ipv4((127, 0, 0, 1), port: 0))
+        let first = taken.address.port
+        let last = max(first, min(first &+ 200, 65_535))
+        let token = StopToken()
+        let server = Task {
+            let peer = try await listener.accept(token)
+            // No other connection waits for an answer.
+            listener.close()
+            peer.close()
+            return peer.remoteAddress?.port
+        }
+        let result = try await Running.urlload([
+            "-sS", "--noproxy", "*", "--local-port", "\(first)-\(last)", "http://127.0.0.1:\(listener.address.port)/",
+        ])
+        // A command that has ended makes no connection any more.
+        token.stop(.cancelled)
+        let seen = try await server.value
+        let port = try #require(seen, "\(result.errors)")
+        #expect(port > first && port <= last, "\(port) is not of \(first) to \(last): \(result.errors)")
+        withExtendedLifetime(taken) {}
     }
 
     @Test func `HTTP/1_0 sends no body of a pipe`() async throws {

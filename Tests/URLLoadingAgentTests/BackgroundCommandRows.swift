@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FoundationEssentials
+import Glibc
 import Testing
 import URLLoadingIO
 import URLLoadingTestChildren
@@ -110,6 +111,35 @@ struct BackgroundCommandRows {
             let said = try await Self.bg(rig, ["get", "--limit-rate", "1k", origin.url("/film").absoluteString])
             #expect(said.code == 2 && said.errors.contains("--limit-rate cannot be used in the background"), "\(said)")
             #expect(origin.requests.isEmpty)
+        }
+    }
+
+    @Test(
+        "A terminal gets titles and per cent, and folds long lines; a pipe gets plain lines",
+        .enabled(if: access("/usr/bin/python3", X_OK) == 0, "no python3"), arguments: [200, 30])
+    func terminal(_ columns: Int) async throws {
+        try await Self.with { rig, origin in
+            let got = try await Self.bg(rig, ["get", "-o", rig.folder + "/film", origin.url("/film").absoluteString])
+            #expect(got.code == 0, "\(got.errors)")
+            #expect(try await Self.state(rig) == "finished")
+            let script = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+                .appending(path: "Servers/screen.py").path(percentEncoded: false)
+            let name = rig.folder + "/screen"
+            let list = [AgentRig.executable.folder + "/urlload", "bg", "ls"]
+            let screen = try ChildProcess(
+                "/usr/bin/python3", ["-I", script, "\(columns)", "5", ""] + list,
+                environment: ["URLLOADING_AGENT_SOCKET": rig.socket, "HOME": rig.folder],
+                files: .init(output: name, errors: name + "-errors"))
+            let code = await screen.wait()
+            // The longest line, the exit code and the colours come first.
+            let lines = try FileReader.text(name).split(separator: "\n", omittingEmptySubsequences: false)
+            try #require(code == 0 && lines.count > 4, "\(lines)")
+            let shown = lines[3...].joined(separator: "").filter { $0 != " " }
+            #expect(lines[1] == "0" && shown.hasPrefix("IDSTATEDONESIZETRANSFER"), "\(shown)")
+            #expect(shown.contains("finished100%") && shown.contains("→\(rig.folder)/film"), "\(shown)")
+            let plain = try await Self.bg(rig, ["ls"])
+            #expect(plain.output.contains("  finished  \(Film.content.count)/\(Film.content.count)  "), "\(plain)")
+            #expect(!plain.output.contains("TRANSFER"))
         }
     }
 

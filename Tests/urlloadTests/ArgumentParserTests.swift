@@ -120,7 +120,8 @@ struct ArgumentParserTests {
     }
 
     @Test(
-        "The options of HTTP/3 need a build with HTTP/3", arguments: [["--http3"], ["--http3-only"], ["--qlog", "f"]])
+        "The options of HTTP/3 need a build with HTTP/3",
+        arguments: [["--http3"], ["--http3-only"], ["--tls-earlydata"], ["--qlog", "f"]])
     func http3(_ words: [String]) throws {
         guard Configuration.HTTPVersions.hasHTTP3 else {
             let message = "\(words[0]): this urlload was built without HTTP/3 (swift build --traits HTTP3)"
@@ -128,6 +129,15 @@ struct ArgumentParserTests {
             return
         }
         #expect(try parse("--qlog", "f", "u").output.packetLogFile == "f")
+        #expect(try parse("--http3", "--tls-earlydata", "u").connections.sendsEarlyData)
+        #expect(try !parse("--tls-earlydata", "--no-tls-earlydata", "u").connections.sendsEarlyData)
+    }
+
+    @Test("Early data is a setting of the session, off by default") func earlyData() throws {
+        var options = try parse("https://example.org/")
+        #expect(!Configuration(options, Screen(options)).connections.sendsEarlyData)
+        options.connections.sendsEarlyData = true
+        #expect(Configuration(options, Screen(options)).connections.sendsEarlyData)
     }
 
     @Test("Option names are unique") func noTwoOptionsShareAName() {

@@ -97,6 +97,16 @@ struct ToolOptionTests {
         #expect(try parsed("--keepalive-time", "5", "--no-keepalive", "u").networks.sockets.keepAlive == nil)
     }
 
+    @Test("The options of sockets are settings of the session")
+    func sockets() throws {
+        let usual = try parsed("http://example.org/")
+        #expect(Configuration(usual, Screen(usual)).sockets == SocketSetup())
+        let options = try parsed(
+            "--local-port", "20000-20010", "--keepalive-time", "5", "--keepalive-cnt", "3", "http://example.org/")
+        let sockets = Configuration(options, Screen(options)).sockets
+        #expect(sockets.ports == 20000...20010 && sockets.keepAlive == .init(seconds: 5, count: 3))
+    }
+
     @Test(
         "The folders of -x are those of the URL, and lead nowhere else",
         arguments: [

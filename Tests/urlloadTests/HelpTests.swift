@@ -36,6 +36,7 @@ struct HelpTests {
             ("-u needs a password", "--user needs a password", "-a needs a password"),
             ("own - --pin.", "own - --pin of curl's grammar.", "own - --pin of curl's grammar."),
             ("-U gives them", "-U of curl's grammar gives them", "-U of curl's grammar gives them"),
+            ("-f saves none", "--no-content-on-error saves none", "-d saves none"),
         ])
     func names(_ sentence: String, _ wget: String, _ httpie: String) {
         #expect(Grammar.curl.naming(sentence) == sentence)

@@ -55,8 +55,7 @@ struct ForeignOption: Sendable {
         ForeignOption("--crlfile", near: "--cert-status"),
         ForeignOption("--sslv2 -2 --sslv3 -3", near: "--tls-min 1.0", "SSL is not in OpenSSL any more"),
         ForeignOption("--ssl", near: "--ssl-reqd"),
-        ForeignOption(
-            "--no-alpn --no-npn --no-sessionid --false-start --ech --tls-earlydata --ssl-sessions", near: "--http1.1"),
+        ForeignOption("--no-alpn --no-npn --no-sessionid --false-start --ech --ssl-sessions", near: "--http1.1"),
         ForeignOption(
             "--ssl-allow-beast --ssl-auto-client-cert --ssl-no-revoke --ssl-revoke-best-effort"),
         ForeignOption("--tlsauthtype --tlsuser --tlspassword", near: "--cert"),

@@ -20,6 +20,8 @@ struct ConnectionOptions: Sendable {
     var httpVersions = Configuration.HTTPVersions.automatic
     /// True if requests are of HTTP/1.0.
     var speaksHTTP10 = false
+    /// Whether requests may be sent as early data over HTTP/3.
+    var sendsEarlyData = false
 
     /// Chooses HTTP/3, if this build supports it.
     mutating func use(_ versions: Configuration.HTTPVersions, _ option: String) throws(UsageError) {

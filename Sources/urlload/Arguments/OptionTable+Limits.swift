@@ -67,6 +67,12 @@ extension OptionTable {
             try options.connections.use(.http3PriorKnowledge, "--http3-only")
         },
         OptionRule(
+            .limits, nil, flag: "tls-earlydata", "over HTTP/3 send GETs early (0-RTT): an attacker may repeat them"
+        ) { (options) throws(UsageError) in
+            try ConnectionOptions.requireHTTP3("--tls-earlydata")
+            options.connections.sendsEarlyData = true
+        }.undone { $0.connections.sendsEarlyData = false },
+        OptionRule(
             .limits, nil, granted: "tr-encoding", "ignored: no transfer coding is asked for; --compressed compresses"),
     ]
 

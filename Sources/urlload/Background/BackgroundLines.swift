@@ -17,7 +17,8 @@ enum BackgroundLines {
         return words.joined(separator: "  ")
     }
 
-    /// The lines for a terminal: titles, and a line for each transfer.
+    /// The lines for a terminal: titles, and a line for each transfer, which a narrow terminal folds: a path that was
+    /// cut could not be copied.
     static func table(_ all: [(BackgroundTransfer, String)]) -> [String] {
         guard !all.isEmpty else { return ["no transfers"] }
         let rows = all.map { (transfer, identifier) in
@@ -26,7 +27,7 @@ enum BackgroundLines {
             if !identifier.hasPrefix("urlload.") { what += " (\(identifier))" }
             if case .waiting(let reason, _) = transfer.state { what += " [\(reason)]" }
             if let error = transfer.error, error.reason != .cancelled { what += " [\(error.reason.name)]" }
-            return [transfer.id.prefix(8).description, state(transfer)] + progress(transfer) + [what]
+            return [transfer.id.prefix(8).description, state(transfer)] + progress(transfer) + [what.withoutControls]
         }
         let titles = ["ID", "STATE", "DONE", "SIZE", "TRANSFER"]
         let widths = titles.indices.map { column in ([titles] + rows).map { $0[column].count }.max() ?? 0 }

@@ -72,7 +72,7 @@ enum BackgroundUse: Sendable, Equatable {
         // Limits and retries.
         "timeout": .carried, "connect-timeout": .carried, "expect100-timeout": .carried, "max-time": .carried,
         "max-connections": .carried, "strict": .carried, "http1.1": .carried, "http2": .carried,
-        "http2-prior-knowledge": .carried, "http3": .carried, "http3-only": .carried,
+        "http2-prior-knowledge": .carried, "http3": .carried, "http3-only": .carried, "tls-earlydata": .carried,
         "http1.0": .refused("the agent speaks HTTP/1.1 and HTTP/2"),
         "max-filesize": .refused("the agent has no limit of size"),
         "limit-rate": .refused("the agent has no limit of rate"),

@@ -16,3 +16,13 @@ enum Console {
         return .done
     }
 }
+
+extension String {
+    /// The text with another character in place of each control character: text that comes from elsewhere must not
+    /// control the terminal.
+    var withoutControls: String {
+        let scalars = String.UnicodeScalarView(
+            unicodeScalars.map { $0.value < 0x20 || (0x7F...0x9F).contains($0.value) ? "\u{FFFD}" : $0 })
+        return String(scalars)
+    }
+}

@@ -33,6 +33,7 @@ extension Grammar {
                 "--insecure": "--no-check-certificate", "--key": "--private-key", "--max-redirects": "--max-redirect",
             ]
         case .httpie:
+            // `-d` saves no error page, as `-f` of curl; `--check-status` saves it.
             [
                 "-C": "-c", "-c": "--session", "-d": "--raw", "-f": "-d", "-F": "-f", "-J": "-d", "-o": "-o",
                 "-u": "-a", "-x": "--proxy", "--cacert": "--verify", "--insecure": "--verify no",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The file of `-D`: the heads of all responses, in the order in which they come.
+// The file of `-D`: the heads of all responses and the trailers of the last one, in the order in which they come.
 
 import Glibc
 import Synchronization
@@ -26,10 +26,20 @@ final class HeadFile: Sendable {
     deinit { if descriptor.number > STDERR_FILENO { close(descriptor.number) } }
 
     /// Writes a head as soon as it has come.
-    func write(_ head: HTTPHead) {
+    func write(_ head: HTTPHead) { write(HeadText.make(head)) }
+
+    /// Writes the trailers of a response whose body is complete, as curl does: without a blank line behind them.
+    /// - Throws: the error of this call or of an earlier one.
+    func end(_ trailers: Headers) throws(OutputError) {
+        write(HeadText.lines(trailers))
+        try check()
+    }
+
+    private func write(_ text: String) {
+        guard !text.isEmpty else { return }
         failure.withLock { failure in
             guard failure == nil else { return }
-            do throws(OutputError) { try descriptor.write(HeadText.make(head)) } catch { failure = error }
+            do throws(OutputError) { try descriptor.write(text) } catch { failure = error }
         }
     }
 

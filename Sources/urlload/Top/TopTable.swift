@@ -110,12 +110,9 @@ struct TopTable {
         }
     }
 
-    /// Replaces control characters, because text from another program must not control the terminal, and cuts the line
-    /// to one row.
+    /// Cuts a line to one row.
     private static func shown(_ line: String, _ columns: Int) -> String {
-        let safe = String.UnicodeScalarView(
-            line.unicodeScalars.map { $0.value < 0x20 || (0x7F...0x9F).contains($0.value) ? "\u{FFFD}" : $0 })
-        return String(String(safe).prefix(max(20, columns)))
+        String(line.withoutControls.prefix(max(20, columns)))
     }
 }
 

@@ -110,11 +110,14 @@ struct Continuation: Sendable {
         return options
     }
 
+    /// A complete file, and the trailer fields of the response that it is from.
+    typealias Saved = (file: DownloadedFile, trailers: Headers)
+
     /// Loads the rest, or the whole file.
     /// - Parameter onEvent: receives each event.
     func load(
         _ request: Request, _ run: Run, _ onEvent: (LoadEvent) -> Step
-    ) async throws(LoadError) -> DownloadedFile {
+    ) async throws(LoadError) -> Saved {
         let token = token(for: request.url)
         guard run.resumes, let token else { return try await load(request, nil, run, old: token, onEvent) }
         do throws(LoadError) {
@@ -126,7 +129,7 @@ struct Continuation: Sendable {
 
     private func load(
         _ request: Request, _ token: ResumeToken?, _ run: Run, old: ResumeToken?, _ onEvent: (LoadEvent) -> Step
-    ) async throws(LoadError) -> DownloadedFile {
+    ) async throws(LoadError) -> Saved {
         var options = options
         (options.sendsAcceptEncoding, options.maximumSize) = (run.sendsAcceptEncoding, run.maximumSize)
         options.parallelRanges = run.parallelRanges
@@ -141,7 +144,7 @@ struct Continuation: Sendable {
     /// - Parameter old: the token of an earlier run, which is discarded once there is more to keep.
     func follow(
         _ task: LoadTask<DownloadedFile>, old: ResumeToken?, _ onEvent: (LoadEvent) -> Step
-    ) async throws(LoadError) -> DownloadedFile {
+    ) async throws(LoadError) -> Saved {
         let events = task.events
         task.resume()
         // The token is stored when there is something to resume, and again whenever more bytes would survive a loss of
@@ -170,7 +173,7 @@ struct Continuation: Sendable {
             if stored == nil { old?.discard() }
             forget()
             unlink(leftover.path(percentEncoded: false))
-            return file
+            return (file, task.trailers)
         } catch {
             // A partial file whose token is not stored could not be found again: it is removed.
             if let token = error.resumeToken {

@@ -23,6 +23,7 @@ extension Configuration {
             connections.maximumPerHost = max(connections.maximumPerHost, options.shared.maximumParallel ?? 50)
         }
         connections.httpVersions = options.connections.httpVersions
+        connections.sendsEarlyData = options.connections.sendsEarlyData
         if options.connections.speaksHTTP10 { requestVersion = .http10 }
         sockets = options.networks.sockets
         strictness = options.strictness

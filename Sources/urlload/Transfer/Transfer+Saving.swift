@@ -67,17 +67,18 @@ extension Transfer {
     /// Runs a download whose events are shown, and notes the part that it leaves.
     private func save(
         _ continuation: Continuation, _ watch: Watch, _ attempt: Attempt,
-        _ load: (_ onEvent: (LoadEvent) -> Continuation.Step) async throws(LoadError) -> DownloadedFile
+        _ load: (_ onEvent: (LoadEvent) -> Continuation.Step) async throws(LoadError) -> Continuation.Saved
     ) async throws {
         var throttle = options.limits.rate.map { Throttle(bytesPerSecond: $0) }
+        let saved: Continuation.Saved
         do throws(LoadError) {
-            let file = try await load { event in
+            saved = try await load { event in
                 process(event, continuation, watch, attempt)
                 guard case .received(let bytes) = event else { return .proceed }
                 return throttle?.pause(after: bytes.count).map { .pause($0) } ?? .proceed
             }
             // Some events of a task that became a download may have passed before they were read.
-            attempt.bytes = max(attempt.bytes, file.size - attempt.resumedAt)
+            attempt.bytes = max(attempt.bytes, saved.file.size - attempt.resumedAt)
         } catch {
             if error.reason == .bodyTooLarge, let most = options.limits.bodySize {
                 attempt.failure = Report.Failure(Self.tooLarge("it has more bytes", most))
@@ -92,6 +93,7 @@ extension Transfer {
         }
         attempt.file = continuation.shown
         if attempt.preview != nil { attempt.preview = BodyPreview(file: continuation.path, total: attempt.bytes) }
+        try heads?.end(saved.trailers)
         guard options.output.failsWithBody, let status = attempt.response?.http?.status, isFailure(status) else {
             return
         }
@@ -136,11 +138,12 @@ extension Transfer {
                 screen.message("\(partial.path): is complete already")
             case .whole:
                 screen.message("\(partial.path): the server sends the whole file, which replaces the partial one")
-                try await receive(response, body, url, watch, attempt)
+                try await receive(response, body, url, watch, attempt) { body.trailers }
                 partial.remove()
             case .rest:
                 try checkSize(partial.total(with: response.expectedLength ?? 0), attempt)
                 try await write(body, behind: partial, response, watch, attempt)
+                try heads?.end(body.trailers)
             case .refused(let failure):
                 attempt.failure = failure
                 throw RefusedStatus()

@@ -215,6 +215,7 @@ struct Transfer: Sendable {
             throw RefusedStatus()
         }
         attempt.file = output.fileName
+        try heads?.end(trailers())
         if options.output.failsWithBody, let status = response.http?.status, isFailure(status) {
             attempt.failure = Report.Failure(status)
             throw RefusedStatus()

@@ -98,6 +98,31 @@ struct HTTP3TestServerTests {
         }
     }
 
+    // MARK: urlload
+
+    @Test("--tls-earlydata sends a GET early on a later connection, and -v says so", arguments: [true, false])
+    func earlyData(isAllowed: Bool) async throws {
+        try await with { server, roots in
+            server.acceptsEarlyData = true
+            // The first connection takes two requests, after which the client knows the tickets and the settings.
+            server.script { peer in
+                try await peer.start()
+                for number in 1...(peer.connection == 1 ? 2 : 1) {
+                    let request = try await peer.expectRequest()
+                    if number == 2 { try await peer.send(.goAway(from: 8), on: peer.control()) }
+                    try await peer.respond(to: request.stream, .ok, body: Array("hello".utf8))
+                }
+            }
+            let words =
+                ["-sS", "-v", "--http3-only", "--cacert", roots, "--resolve", "localhost:\(server.port):127.0.0.1"]
+                + (isAllowed ? ["--tls-earlydata"] : [])
+            let result = try await Running.urlload(words + ["/1", "/2", "/3"].map { server.url($0).absoluteString })
+            #expect(result.code == 0 && result.text == "hellohellohello", "\(result.errors)")
+            #expect(result.errors.contains("early data accepted") == isAllowed, "\(result.errors)")
+            #expect(server.counts.accepted == 2)
+        }
+    }
+
     // MARK: aioquic
 
     @Test("aioquic loads many requests over one connection", .enabled(if: QUICServer.isHere)) func aioquic()

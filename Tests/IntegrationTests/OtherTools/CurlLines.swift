@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command lines of curl, each run by curl and by urlload with the same server. `U` is the server's address; the text
-// after `##` is the reason for an intended difference, from the table in docs/guides/command-line.md.
+// after `##` is the first column of the row about the difference in the table of docs/guides/command-line.md.
 
 enum CurlLines {
     static let all = [requests, bodies, forms, outputs, statuses, patterns, resuming, groups].joined(
@@ -52,8 +52,8 @@ enum CurlLines {
         --cookie jar.txt U/plain
         -c jar-out.txt -o /dev/null U/cookies
         --basic -u ada:secret U/plain
-        -u ada:secret U/plain ## password
-        -u ada:secret U/door ## password
+        -u ada:secret U/plain ## password (-u)
+        -u ada:secret U/door ## password (-u)
         --oauth2-bearer token123 U/plain
         -H 'Authorization: Bearer abc' U/plain
         --digest -u ada:secret U/plain
@@ -62,7 +62,7 @@ enum CurlLines {
         -r -10 U/file
         --range 0-4,10-14 U/file
         -z 'Sun, 06 Nov 1994 08:49:37 GMT' U/plain
-        -z '1994-11-06 08:49:37' U/plain ## date
+        -z '1994-11-06 08:49:37' U/plain ## -z DATE
         -z '6 Nov 1994' U/plain
         -z '-6 Nov 1994' U/plain
         -z '7 Nov 1994' U/file
@@ -86,7 +86,7 @@ enum CurlLines {
         --local-port nothing U/plain
         --keepalive-time 5 U/plain
         --no-keepalive U/plain
-        --tr-encoding U/plain ## coding
+        --tr-encoding U/plain ## --tr-encoding
         --max-filesize 1000 U/file
         --max-filesize 1k U/file
         --max-filesize 999 -s U/file
@@ -101,8 +101,8 @@ enum CurlLines {
         -m 20 --connect-timeout 5 U/plain
         --retry 2 --retry-delay 0 U/plain
         -N U/plain
-        -g U/plain?a=[1] ## brackets
-        -g U/plain?a={1} ## brackets
+        -g U/plain?a=[1] ## brackets in a query
+        -g U/plain?a={1} ## brackets in a query
         """#
 
     static let bodies = #"""
@@ -136,7 +136,7 @@ enum CurlLines {
         --json '{}' -H 'Accept: text/plain' U/echo
         -T up.bin U/put
         -T up.bin U/folder/
-        -T - U/put ## length
+        -T - U/put ## -T -
         -X POST -T up.bin U/echo
         -d a=1 -L U/moved/post
         -d a=1 -L U/moved/same
@@ -174,6 +174,10 @@ enum CurlLines {
         -D - -o out.txt U/plain
         -sD heads.txt U/plain
         -sLD heads.txt -o out.txt U/moved
+        -sD heads.txt U/trailers
+        -sD heads.txt -o out.txt U/trailers
+        -sD - U/trailers
+        -siD heads.txt -o out.txt U/trailers
         -i -o out.txt U/plain
         -s -o /dev/null -w '%{http_code}\n' U/plain
         -s -o /dev/null -w '%{http_code} %{size_download} %{content_type}\n' U/file
@@ -203,14 +207,14 @@ enum CurlLines {
         -o out.txt U/missing
         -fL U/moved/missing
         -s U/broken
-        -s --retry 1 --retry-delay 1 U/broken ## retry
+        -s --retry 1 --retry-delay 1 U/broken ## --retry
         --max-redirs 1 -sL U/moved/twice
         -m 2 -s U/stall
         -s http://127.0.0.1:1/
         -s U/lost
         -s U/ancient
         -s U/chunk
-        -s -o out.txt U/cut ## partial
+        -s -o out.txt U/cut ## files
         -s nonsense://x/
         -s --no-such-option U/plain
         """#

@@ -80,6 +80,9 @@ struct DifferenceTableTests {
         "`-c` and a longer file": Claim(
             theirs: { $0.files["data.txt"]?.hasPrefix("line one") == true },
             ours: { $0.files["data.txt"] == "plain text\n" }),
+        "`-nc` with `--trust-server-names`": Claim(
+            theirs: { $0.received.count == 1 && $0.files["data.txt"]?.hasPrefix("line one") == true },
+            ours: { $0.received.count == 2 && $0.files["data.txt"]?.hasPrefix("line one") == true }),
         "a POST whose connection is lost": Claim(theirs: { $0.received.count > 1 }, ours: sends(1)),
         "`--session NAME`": Claim(
             theirs: { $0.files.values.contains { $0.contains("X-One") } },

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command lines of httpie, each run by `http` and by `urlload http`. The text after `##` is the reason for an intended
-// difference.
+// Command lines of httpie, each run by `http` and by `urlload http`. The text after `##` is the first column of
+// the row about the difference in the table of docs/guides/command-line.md.
 
 enum HTTPieLines {
     static let all = #"""
@@ -21,7 +21,7 @@ enum HTTPieLines {
         --ignore-stdin U/echo 'a[b]=1' 'a[c]=2'
         --ignore-stdin U/echo 'a[]=1' 'a[]=2'
         --ignore-stdin U/echo name=Ada X-Two:2 q==1
-        --ignore-stdin U/echo 'quoted="x"' 'uml=ü' ## escapes
+        --ignore-stdin U/echo 'quoted="x"' 'uml=ü' ## letters in JSON
         --ignore-stdin -f U/echo name=Ada 'note=a b&c'
         --ignore-stdin --form PUT U/echo a=1 b=2
         --ignore-stdin -f U/echo f@up.bin a=1
@@ -66,7 +66,7 @@ enum HTTPieLines {
         --ignore-stdin --print=Bhb -o out.txt U/echo a=1
         --ignore-stdin -q -v U/plain
         --ignore-stdin -o out.txt U/plain
-        --ignore-stdin -d U/named ## download
+        --ignore-stdin -d U/named ## -d into a pipe
         --ignore-stdin -d -o out.bin U/file
         --ignore-stdin -b U/plain
         --ignore-stdin U/plain 'a\:b==1'

@@ -8,7 +8,7 @@ import URLLoadingTestSupport
 import URLLoadingTesting
 
 /// Typical command lines of curl, wget and httpie: each is run by that tool and by urlload, with the same server.
-/// Requests, exit code, output and files must be equal unless the line names the reason.
+/// Requests, exit code, output and files must be equal unless the line names a row of the guide's table of differences.
 @Suite(.timeLimit(.minutes(10)))
 struct OtherToolTests {
     static func has(_ tool: String) -> Bool { access("/usr/bin/\(tool)", X_OK) == 0 }
@@ -40,6 +40,15 @@ struct OtherToolTests {
     @Test(.enabled(if: has("http"), "no httpie"), arguments: ToolLine.all(HTTPieLines.all))
     func `A command line of httpie does the same`(_ line: ToolLine) async throws {
         try await compare(line, "/usr/bin/http", ["http"])
+    }
+
+    @Test func `Each intended difference has its row in the table of the guide`() {
+        let rows = DifferenceTableTests.Row.all().map { row in row.what.filter { $0 != "`" } }
+        let lines = [CurlLines.all, CurlLines.groupsWithoutURL, WgetLines.all, HTTPieLines.all].flatMap(ToolLine.all)
+        for line in lines {
+            guard let reason = line.reason else { continue }
+            #expect(rows.contains(reason), "\(line.text): no row has \(reason) in its first column")
+        }
     }
 
     @Test func `Each tool has a sufficient number of command lines`() {
@@ -78,7 +87,7 @@ struct OtherToolTests {
 /// One command line.
 struct ToolLine: Sendable, CustomTestStringConvertible {
     let text: String
-    /// The reason for a difference; `nil` if there is none.
+    /// The first column of the row about the intended difference, without backticks; `nil` without a difference.
     let reason: String?
     var testDescription: String { text }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command lines of wget, each run by wget and by `urlload wget`. The text after `##` is the reason for an intended
-// difference.
+// Command lines of wget, each run by wget and by `urlload wget`. The text after `##` is the first column of
+// the row about the difference in the table of docs/guides/command-line.md.
 
 enum WgetLines {
     static let all = #"""
@@ -53,9 +53,9 @@ enum WgetLines {
         -q --no-such-option U/plain
         -q
         -q --content-on-error -O out.txt U/missing
-        -q --max-redirect=0 U/moved -O out.txt ## file
+        -q --max-redirect=0 U/moved -O out.txt ## a file that is not loaded
         -q --max-redirect=0 U/moved
-        -q --header=Accept: U/plain -O out.txt ## accept
+        -q --header=Accept: U/plain -O out.txt ## --header='Accept:'
         -q --header='X-One: 1' --header= U/plain
         -q -x U/folder/name.txt
         -q -x -nH U/folder/name.txt
@@ -67,7 +67,7 @@ enum WgetLines {
         -q -nH U/folder/name.txt
         -q --trust-server-names U/moved
         -q --trust-server-names U/moved/twice
-        -q --trust-server-names -nc U/moved/data ## request
+        -q --trust-server-names -nc U/moved/data ## -nc with --trust-server-names
         -q --content-disposition U/named
         -nv -T 5 -t 1 U/file
         -q --no-check-certificate U/file

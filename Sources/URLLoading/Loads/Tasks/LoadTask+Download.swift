@@ -7,6 +7,9 @@ extension LoadTask where Output == DownloadedFile {
     /// The file of a complete download; `nil` before.
     package var result: DownloadedFile? { load.download?.result }
 
+    /// The trailer fields of the response, once the download is complete; none before.
+    package var trailers: Headers { load.state.withLock { $0.trailers } }
+
     /// The complete file. Any number of tasks may await it, at any time. Waits forever if the task is never resumed.
     /// - Throws: ``LoadError`` of the load, with a ``LoadError/resumeToken`` if it can be resumed;
     ///   ``LoadError/Reason/cancelled`` also if the calling task is cancelled, which does not affect the load.
