@@ -220,6 +220,23 @@ struct ManualClockTests {
         }
     }
 
+    @Test("an answer of the program counts although its load runs only after the deadline")
+    func answeredBeforeTheLoadRuns() async throws {
+        let clock = ManualClock()
+        let load = LoadHandle(idle: nil, resource: nil, clock: LoopClock(clock.time))
+        // Both tasks share one thread: the load, which the deadline wakes, runs after the answer.
+        let outcome = await withTaskExecutorPreference(eventLoopExecutor) {
+            await CallbackOutcome<Int>.run(load, timeout: .seconds(1), onLoop: true) {
+                clock.advance(by: .seconds(2))
+                return 7
+            }
+        }
+        guard case .answered(7) = outcome else {
+            Issue.record("\(outcome)")
+            return
+        }
+    }
+
     @Test("suspended, a load is not idle; let go, it has its time again")
     func suspension() async throws {
         try await Self.withStall { stall in
