@@ -237,6 +237,29 @@ struct ManualClockTests {
         }
     }
 
+    @Test("a load for which another one reads is not idle while that one is to read, at most for its timeout once more")
+    func readByAnother() async throws {
+        let time = LoopClock(ManualClock().time)
+        let registry = LoadRegistry(time) {}
+        let load = LoadHandle(idle: .seconds(1), resource: nil, clock: time)
+        #expect(registry.enter(load))
+        let socket = Poller.shared.borrowSlot()
+        let own = Poller.shared.borrowSlot()
+        own.share(socket)
+        load.attach(own)
+        let waiting = Task { while load.stopReason == nil { await Poller.shared.park(own, .read, load) } }
+        try await own.eventuallyParked()
+        // No task waits at the socket: one reads it, or is about to.
+        registry.check(now: ManualTime.beginning + 1_500_000_000)
+        #expect(load.stopReason == nil)
+        registry.check(now: ManualTime.beginning + 2_000_000_000)
+        #expect(load.stopReason == .idle)
+        await waiting.value
+        registry.leave(load)
+        load.detach(own)
+        for slot in [socket, own] { Poller.shared.returnSlot(slot) }
+    }
+
     @Test("suspended, a load is not idle; let go, it has its time again")
     func suspension() async throws {
         try await Self.withStall { stall in
