@@ -81,6 +81,8 @@ package final class PollSlot: Sendable {
     private let isEndNoted = Atomic<Bool>(false)
     /// See `mayHoldInput`.
     private let inputMark = Atomic<Bool>(false)
+    /// See `share`; 0 for none.
+    private let socket = Atomic<UInt>(0)
 
     func notify(readable isReadable: Bool, writable isWritable: Bool) {
         if isReadable { readable.open() }
@@ -130,6 +132,18 @@ package final class PollSlot: Sendable {
     /// Whether a task is parked here until its peer acts.
     var awaitsPeer: Bool { hasWaiter && !waitsLocally.load(ordering: .relaxed) }
 
+    /// Notes that the task that waits here waits for a socket which another task reads, or waits to read, at `socket`.
+    package func share(_ socket: PollSlot) {
+        self.socket.store(UInt(bitPattern: Unmanaged.passUnretained(socket).toOpaque()), ordering: .releasing)
+    }
+
+    /// Whether another task reads the shared socket at this moment, or is about to: what the task here waits for may
+    /// have arrived.
+    var awaitsReader: Bool {
+        guard let pointer = UnsafeRawPointer(bitPattern: socket.load(ordering: .acquiring)) else { return false }
+        return Unmanaged<PollSlot>.fromOpaque(pointer)._withUnsafeGuaranteedRef { $0.mayHoldInput || !$0.hasWaiter }
+    }
+
     /// Wakes the tasks that wait here, readers and writers.
     package func wake() { notify(readable: true, writable: true) }
 
@@ -161,6 +175,7 @@ package final class PollSlot: Sendable {
         inputMark.store(false, ordering: .releasing)
         isEndNoted.store(false, ordering: .releasing)
         waitsLocally.store(false, ordering: .relaxed)
+        socket.store(0, ordering: .releasing)
         unrelay()
     }
 }

@@ -117,6 +117,12 @@ open class StopToken: @unchecked Sendable {
         attached.withLock { $0.first?.awaitsPeer == true || $0.others.contains { $0.awaitsPeer } }
     }
 
+    /// Whether what the work waits for may have arrived on a socket that another task reads at this moment, or is about
+    /// to.
+    package final var awaitsReader: Bool {
+        attached.withLock { $0.first?.awaitsReader == true || $0.others.contains { $0.awaitsReader } }
+    }
+
     // MARK: Attempts
 
     /// The calling task's attempt for this token; `nil` outside an attempt.

@@ -357,6 +357,35 @@ struct ExternalCacheFaultRows {
         }
     }
 
+    @Test("a response whose head is too large to be stored does not end a removal that failed")
+    func removalBeforeLargeHead() async throws {
+        let isUp = Held(true)
+        let store = TestStore(before: { if !isUp.withLock({ $0 }) { throw StoreFailure() } })
+        try await withExternalRig(store, { $0.limits.headSize = 1 << 20 }) { rig in
+            let counter = Counter()
+            let large = String(repeating: "x", count: StorePrefix.maximumHead)
+            rig.origin.route("/") { request in
+                guard request.method == .get else { return .ok("") }
+                let text = counter.next("a")
+                var headers: Headers = [.cacheControl: "max-age=60"]
+                if text == "a2" { headers["X-Large"] = large }
+                return .ok(text, headers: headers)
+            }
+            try await rig.expect("/", "200 a1 -", requests: 1)
+            try await rig.settled()
+            isUp.withLock { $0 = false }
+            _ = try await rig.get { $0.method = .delete }
+            try await rig.settled()
+            try await rig.expect("/", "200 a2 -", requests: 3)
+            try await rig.settled()
+            #expect(rig.counts.left == 1 && rig.counts.stored == 1 && store.values.count == 1)
+            isUp.withLock { $0 = true }
+            try await rig.expect("/", "200 a3 -", requests: 4)
+            try await rig.settled()
+            try await rig.expect("/", "200 a3 0", requests: 4)
+        }
+    }
+
     @Test("a store that comes back gives no response that was invalidated, however many removals have failed")
     func manyRemovals() async throws {
         let (clock, isUp, text) = (ManualClock(), Held(true), Held("old"))

@@ -144,6 +144,48 @@ struct HTTP2SharingTests {
         }
     }
 
+    @Test(
+        "what arrived in time ends no load as idle if the task that reads for all runs late",
+        arguments: [true, false])
+    func arrivedBeforeTheReaderRuns(isReader: Bool) async throws {
+        let clock = ManualClock()
+        try await withHTTP2(clock: clock) { server, session in
+            let (asked, answers) = (Flag(), Flag())
+            server.script { peer in
+                let requests = [try await peer.acceptRequest(), try await peer.expectRequest()]
+                asked.raise()
+                try await answers.wait()
+                for request in requests.sorted(by: { $0.path < $1.path }) {
+                    try await peer.respond(to: request.stream, body: Array(request.path.utf8))
+                }
+                await peer.untilClosed()
+            }
+            var brief = Request(url: server.url("/brief"))
+            brief.idleTimeout = .seconds(5)
+            var patient = Request(url: server.url("/patient"))
+            patient.idleTimeout = .seconds(10_000)
+            // The first load that waits reads for both.
+            let (one, two) = isReader ? (brief, patient) : (patient, brief)
+            try await withTaskExecutorPreference(eventLoopExecutor) {
+                async let first = session.data(for: one).0
+                try await clock.untilWaiting()
+                async let second = session.data(for: two).0
+                try await asked.wait()
+                try await clock.untilWaiting(2)
+                let connections = session.core.pool.withSharing { $0.connections }
+                let slot = try #require(connections.first?.transport.slot)
+                answers.raise()
+                // This task and the loads share one thread, so it runs after the notification and before the reader.
+                while slot.hasWaiter || !slot.mayHoldInput { await Task.yield() }
+                clock.advance(by: .seconds(6))
+                let (firstBody, secondBody) = try await (first, second)
+                #expect(firstBody == Data(one.url.path().utf8))
+                #expect(secondBody == Data(two.url.path().utf8))
+            }
+            #expect(server.counts.accepted == 1)
+        }
+    }
+
     @Test("GOAWAY with ENHANCE_YOUR_CALM causes no immediate retry", arguments: [false, true])
     func calm(closes: Bool) async throws {
         let clock = ManualClock()

@@ -220,6 +220,46 @@ struct ManualClockTests {
         }
     }
 
+    @Test("an answer of the program counts although its load runs only after the deadline")
+    func answeredBeforeTheLoadRuns() async throws {
+        let clock = ManualClock()
+        let load = LoadHandle(idle: nil, resource: nil, clock: LoopClock(clock.time))
+        // Both tasks share one thread: the load, which the deadline wakes, runs after the answer.
+        let outcome = await withTaskExecutorPreference(eventLoopExecutor) {
+            await CallbackOutcome<Int>.run(load, timeout: .seconds(1), onLoop: true) {
+                clock.advance(by: .seconds(2))
+                return 7
+            }
+        }
+        guard case .answered(7) = outcome else {
+            Issue.record("\(outcome)")
+            return
+        }
+    }
+
+    @Test("a load for which another one reads is not idle while that one is to read, at most for its timeout once more")
+    func readByAnother() async throws {
+        let time = LoopClock(ManualClock().time)
+        let registry = LoadRegistry(time) {}
+        let load = LoadHandle(idle: .seconds(1), resource: nil, clock: time)
+        #expect(registry.enter(load))
+        let socket = Poller.shared.borrowSlot()
+        let own = Poller.shared.borrowSlot()
+        own.share(socket)
+        load.attach(own)
+        let waiting = Task { while load.stopReason == nil { await Poller.shared.park(own, .read, load) } }
+        try await own.eventuallyParked()
+        // No task waits at the socket: one reads it, or is about to.
+        registry.check(now: ManualTime.beginning + 1_500_000_000)
+        #expect(load.stopReason == nil)
+        registry.check(now: ManualTime.beginning + 2_000_000_000)
+        #expect(load.stopReason == .idle)
+        await waiting.value
+        registry.leave(load)
+        load.detach(own)
+        for slot in [socket, own] { Poller.shared.returnSlot(slot) }
+    }
+
     @Test("suspended, a load is not idle; let go, it has its time again")
     func suspension() async throws {
         try await Self.withStall { stall in

@@ -45,10 +45,17 @@ extension HTTP2Connection {
         control.attach(transport.slot)
         if state.withLock({ $0.reading.wokenCount > 0 }) { await Task.yield() }
         var hasParked = false
+        incoming.lateReads = 0
         reading: while true {
             flush()
-            // Frames of other streams can keep the reader from parking, so it checks the idle timeout itself.
-            if let start, clock.coarseNow() &- start >= control.idleLimit { control.stop(.idle) }
+            // Frames of other streams can keep the reader from parking, so it checks the idle timeout itself. What has
+            // arrived is read before: the reader may have waited for a thread. Frames without a pause keep it no
+            // longer than for what a socket can hold.
+            if let start, clock.coarseNow() &- start >= control.idleLimit {
+                if state.withLock({ $0.hasUnseenEvents(stream) }) { break }
+                incoming.lateReads += 1
+                if !incoming.mustRead || incoming.lateReads > HTTP2Incoming.maximumLateReads { control.stop(.idle) }
+            }
             if control.stopReason != nil || control.isSuspended || (endsOnWake && hasParked) { break }
             if deadline != .max, clock.now() >= deadline { break }
             if incoming.mustRead {

@@ -84,4 +84,8 @@ struct HTTP2Incoming {
     /// The event that the last read waits for: TLS may have to write before it can read.
     var blockedOn = PollSlot.Interest.read
     var lines = HTTP2Codec.Watch()
+    /// The number of times that the reader went on to read after its idle timeout.
+    var lateReads = 0
+    /// Reads of 16 KiB or more, where a peer sends without a pause: more than a socket holds.
+    static let maximumLateReads = 1_024
 }

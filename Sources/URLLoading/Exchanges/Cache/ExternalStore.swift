@@ -167,17 +167,32 @@ final class ExternalStore: Sendable {
         }
     }
 
+    private typealias Record = (key: StoreKey, value: ResponseStoreValue, lifetime: Duration)
+
+    /// Returns what is to be stored, in order; `nil` if a head is above the limit of records.
+    private func records(_ change: StoreChanges.Change, _ key: StoreKey) -> [Record]? {
+        guard case .store(let entry) = change else { return [] }
+        var records: [Record] = []
+        for (key, record, lifetime) in entry.records(key) {
+            guard let value = record.value(for: key, signedWith: signingKey) else { return nil }
+            records.append((key, value, lifetime))
+        }
+        return records
+    }
+
     private func isMade(_ change: StoreChanges.Change, _ key: StoreKey, _ handle: LoadHandle) async -> Bool {
-        let outcome = await call(handle, settings.timeout) { [settings, signingKey, removals] in
+        // What is stored under the key stays there, so a removal that failed is still to be made.
+        guard let records = records(change, key) else {
+            count(\.left)
+            return false
+        }
+        let outcome = await call(handle, settings.timeout) { [settings, removals] in
             switch change {
             case .remove: try await settings.store.removeValue(for: key.text)
             case .store(let entry):
                 let count = removals.count(entry.response.key)
-                let values = entry.records(key).map { ($0, $0.record.value(for: $0.key, signedWith: signingKey)) }
-                // A head above the limit of records.
-                guard !values.contains(where: { $0.1 == nil }) else { return }
-                for case (let record, let value?) in values {
-                    try await settings.store.store(value, for: record.key.text, lifetime: record.lifetime)
+                for record in records {
+                    try await settings.store.store(record.value, for: record.key.text, lifetime: record.lifetime)
                 }
                 // A call that was given up for being late may end after a removal that was made meanwhile. Its task is
                 // cancelled then, so the removal has another.

@@ -77,9 +77,9 @@ extension HTTP2Connection: StreamConnection {
     var endPointBinding: [UInt8]? { (transport as? TLSTransport)?.endPointBinding }
 
     func makeStream(hasBody: Bool) -> HTTP2Stream {
-        HTTP2Stream(
-            slot: Poller.shared.borrowSlot(), urgency: Task.currentPriority.urgency, window: newWindow,
-            hasBody: hasBody)
+        let slot = Poller.shared.borrowSlot()
+        slot.share(transport.slot)
+        return HTTP2Stream(slot: slot, urgency: Task.currentPriority.urgency, window: newWindow, hasBody: hasBody)
     }
 
     func wake(_ stream: HTTP2Stream, at deadline: Int64) {

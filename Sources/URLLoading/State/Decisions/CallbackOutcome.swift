@@ -42,10 +42,10 @@ extension CallbackOutcome {
             if race.finish(await work()) { slot.wake() }
         }
         while true {
+            // An answer counts although this task runs only after the deadline: a busy machine is no late answer.
+            if handle.stopReason == nil, let answer = race.takeAnswer() { return .answered(answer) }
             let isLate = attempt?.isOver == true || deadline != .max && handle.clock.now() >= deadline
-            if handle.stopReason == nil, !isLate {
-                if let answer = race.takeAnswer() { return .answered(answer) }
-            } else {
+            if handle.stopReason != nil || isLate {
                 if race.abandon() { task.cancel() }
                 return handle.stopReason == nil ? .late : .stopped
             }

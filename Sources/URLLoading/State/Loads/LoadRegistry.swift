@@ -166,16 +166,23 @@ final class LoadRegistry: Sendable {
         nextCheck.store(.max, ordering: .sequentiallyConsistent)
         let going = state.withLock { $0.loads.compactMap { $0 } }
         var next = Int64.max
+        var ending: [(load: LoadHandle, reason: StopReason)] = []
         for load in going {
+            let idle = load.idleDeadline.load(ordering: .relaxed)
             if load.deadline.load(ordering: .sequentiallyConsistent) <= now {
-                load.stop(.deadline)
-            } else if !load.isSuspended, load.idleDeadline.load(ordering: .relaxed) <= now {
-                // A load that is not parked has received bytes and waits for a thread: the peer was not silent.
-                if load.isParked { load.stop(.idle) } else { next = min(next, now + Self.secondCheckDelay) }
+                ending.append((load, .deadline))
+            } else if !load.isSuspended, idle <= now {
+                // A load that is not parked has received bytes and waits for a thread: the peer was not silent. The
+                // bytes of a load that shares its connection may wait for the load that reads for all, though not for
+                // ever: what the others receive without a pause is no sign of life for this one.
+                let isSilent = load.isParked && (!load.awaitsReader || idle &+ load.idleLimit <= now)
+                if isSilent { ending.append((load, .idle)) } else { next = min(next, now + Self.secondCheckDelay) }
             } else {
                 next = min(next, due(load, now))
             }
         }
+        // Only now: a load that is stopped is woken, and if it reads for others they would seem to have received bytes.
+        for (load, reason) in ending { load.stop(reason) }
         if next != .max { scheduleCheck(noLaterThan: max(next, now + clock.spacing(Self.minimumInterval))) }
     }
 
