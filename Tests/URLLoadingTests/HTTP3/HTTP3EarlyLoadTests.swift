@@ -229,7 +229,6 @@ struct HTTP3EarlyLoadTests {
                 try await eventually(sessions.count) { $0 >= 2 }
                 // With it come the settings of the server, which early data needs too.
                 try await session.expect(server.url("/"), "hello")
-                session.core.pool.http3.closeIdle()
                 session.core.pool.closeIdle()
                 try await http3.wait { $0.open == 0 }
                 let before = relay.fromClients.count
