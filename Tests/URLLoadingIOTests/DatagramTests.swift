@@ -183,6 +183,25 @@ struct DatagramTests {
         return (socket, again)
     }
 
+    @Test("A muted socket is not notified of a datagram until it is not mute any more") func mute() async throws {
+        let peer = try Peer()
+        let socket = try DatagramSocket(to: peer.address)
+        defer { socket.close() }
+        try peer.connect(to: socket)
+        // What the registration notified of is taken.
+        _ = try socket.receive(into: DatagramBuffer())
+        socket.mute(true)
+        var byte: [UInt8] = [7]
+        #expect(csys_send_datagrams(peer.descriptor, AF_INET, &byte, 1, 1, 0, false) == 1)
+        try await Poller.shared.sleep(until: Poller.now() + 20_000_000, StopToken())
+        #expect(!socket.slot.mayHoldInput)
+        socket.mute(false)
+        for _ in 0..<10_000 where !socket.slot.mayHoldInput {
+            try await Poller.shared.sleep(until: Poller.now() + 1_000_000, StopToken())
+        }
+        #expect(try await receive(1, from: socket) == [Datagram(bytes: [7], ecn: 0)])
+    }
+
     @Test("A datagram behind a report of the network is received without a further notification")
     func reportFirst() async throws {
         let (socket, peer) = try await reopened()

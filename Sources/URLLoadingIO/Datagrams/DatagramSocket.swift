@@ -24,6 +24,7 @@ package final class DatagramSocket: Sendable {
     /// Whether the kernel notifies of room for output. It would do so after each datagram, so it is asked for that only
     /// while there is none.
     private let awaitsRoom = Atomic<Bool>(false)
+    private let isMuted = Atomic<Bool>(false)
 
     /// Creates a socket that sends to `peer` and receives only from it. Nothing is sent.
     package init(
@@ -130,7 +131,20 @@ package final class DatagramSocket: Sendable {
 
     private func awaitRoom(_ isAwaited: Bool) {
         awaitsRoom.store(isAwaited, ordering: .relaxed)
-        Poller.shared.setInterests(isAwaited ? [.input, .output] : .input, in: descriptor, slot)
+        setInterests()
+    }
+
+    /// Turns the notifications of input off, for a task that receives again and again without a wait, or on: what has
+    /// arrived meanwhile is then notified. Not called while another task sends.
+    package func mute(_ isMute: Bool) {
+        guard isMuted.exchange(isMute, ordering: .relaxed) != isMute else { return }
+        setInterests()
+    }
+
+    private func setInterests() {
+        var interests: Poller.Interests = isMuted.load(ordering: .relaxed) ? [] : .input
+        if awaitsRoom.load(ordering: .relaxed) { interests.insert(.output) }
+        Poller.shared.setInterests(interests, in: descriptor, slot)
     }
 
     /// What routers and the peer's machine report of datagrams (icmp(7)), what the system says of networks that it has

@@ -230,15 +230,22 @@ package final class Poller: Sendable {
         token.endIdle()
     }
 
-    /// Naps in the caller's thread while the data of a fast body gathers: that takes no change of threads, where a wait
-    /// takes two. Returns false without a nap if the caller is to wait instead: if there are several such bodies or
-    /// many sockets, because the thread has other work then, or if this is the polling thread, which naps itself.
+    /// Whether the caller is to nap while the data of a fast body gathers: that takes no change of threads, where a wait
+    /// takes two. It is to wait instead if there are several such bodies or many sockets, because the thread has other
+    /// work then, or if this is the polling thread, which naps itself.
     /// - Parameter ownSlots: the slots that the body's connection has beyond that of its socket.
-    package func nap(ownSlots: Int = 0) -> Bool {
-        guard gathering.load(ordering: .relaxed) == 1, lent.load(ordering: .relaxed) <= Self.fewSlots + ownSlots,
-            !isCurrentThread
-        else { return false }
-        csys_nap(Pace.gathering)
+    package func mayNap(ownSlots: Int = 0) -> Bool {
+        gathering.load(ordering: .relaxed) == 1 && lent.load(ordering: .relaxed) <= Self.fewSlots + ownSlots
+            && !isCurrentThread
+    }
+
+    /// Naps in the caller's thread, after ``mayNap(ownSlots:)``.
+    package func nap() { csys_nap(Pace.gathering) }
+
+    /// Naps if ``mayNap(ownSlots:)`` says so, and returns whether it did.
+    package func napIfAlone() -> Bool {
+        guard mayNap() else { return false }
+        nap()
         return true
     }
 

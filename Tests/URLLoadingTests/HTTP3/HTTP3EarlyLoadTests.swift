@@ -209,6 +209,39 @@ struct HTTP3EarlyLoadTests {
         }
     }
 
+    // MARK: Loads that leave for TCP
+
+    @Test("A load whose early data has no answer takes TCP, and its request reaches each server at most once")
+    func leavesForTCP() async throws {
+        try await withBoth { server, http3, configuration in
+            let relay = try DatagramRelay(to: http3.port, client: DatagramFaults(), server: DatagramFaults())
+            defer { relay.stop() }
+            http3.acceptsEarlyData = true
+            server.route("*") { _ in .ok("two", headers: ["Alt-Svc": "h3=\":\(relay.port)\"; ma=1000"]) }
+            var configuration = configuration
+            configuration.connections.sendsEarlyData = true
+            try await withSession(configuration) { session in
+                for _ in 0..<1000 {
+                    let (_, response) = try await session.data(from: server.url("/"))
+                    if response.http?.version == .http3 { break }
+                }
+                let sessions = try session.core.pool.connector.secure.context().sessions
+                try await eventually(sessions.count) { $0 >= 2 }
+                // With it come the settings of the server, which early data needs too.
+                try await session.expect(server.url("/"), "hello")
+                session.core.pool.closeIdle()
+                try await http3.wait { $0.open == 0 }
+                let before = relay.fromClients.count
+                relay.cut(alsoOthers: true)
+                try await session.expect(server.url("/it"), "two")
+                let kinds = relay.fromClients.dropFirst(before).flatMap { QUICPacketKind.all(in: $0) }
+                #expect(kinds.contains(.early), "\(kinds)")
+            }
+            #expect(server.requests.count { $0.path == "/it" } == 1)
+            #expect(!http3.requests.contains { $0.path == "/it" })
+        }
+    }
+
     // MARK: The network, and loads that end
 
     @Test("A lost datagram delays the load, and changes nothing else", arguments: [0, 1, 2], [true, false])

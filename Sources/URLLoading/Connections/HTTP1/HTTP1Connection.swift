@@ -244,7 +244,7 @@ final class HTTP1Connection: @unchecked Sendable {
     private func waitInThread() -> Bool {
         if gathering.nap() {
             receivedSinceWait += Self.turn / 8
-            return Poller.shared.nap()
+            return Poller.shared.napIfAlone()
         }
         // While a request is being sent, another wait may depend on the socket's notifications.
         guard gathering.mark == 1, !sending.isUnfinished else { return false }

@@ -90,7 +90,7 @@ extension HTTP2Connection {
     private func napIfFast() -> Bool {
         let isFast = incoming.input.takeReceivedInTurn() >= ReceiveGathering.flood && places.count == 1
         transport.slot.gatherReads(isFast)
-        return isFast && incoming.blockedOn == .read && Poller.shared.nap()
+        return isFast && incoming.blockedOn == .read && Poller.shared.napIfAlone()
     }
 
     /// Yields after each 4 MiB: with a peer faster than the reader, the task would never suspend.

@@ -29,9 +29,10 @@ extension HTTP3Connection {
         // A connection that ends soon does not read the kernel's tables.
         let listeningTime = Poller.now() + Self.timeBeforeNews
         var isListening = false
-        var hasNapped = false
+        // Whether the driver naps between its reads in place of waiting for notifications.
+        var naps = false
         while true {
-            let (count, mayHoldMore) = receive(from: sockets, into: input, asksAnyway: hasNapped, &errorCount)
+            let (count, mayHoldMore) = receive(from: sockets, into: input, asksAnyway: naps, &errorCount)
             guard state.withLock({ $0.beginSending() }) else {
                 // The load that sends wakes the driver then.
                 await Poller.shared.park(slot, .read, token)
@@ -50,12 +51,17 @@ extension HTTP3Connection {
             }
             if !isListening { sender.setAlarm(listeningTime, now: now, slot) }
             sender.setAlarm(turn.deadline, now: now, slot)
-            if state.withLock({ $0.endSending() }) || isMoving { continue }
             // The datagrams of a fast body gather before they are read, as in `ReceiveGathering`.
             let isFast = count >= Self.flood
             sockets.present.socket.slot.gatherReads(isFast)
-            hasNapped = isFast && !mayHoldMore && !isBlocked && Poller.shared.nap(ownSlots: Self.slotCount)
-            if mayHoldMore || hasNapped {
+            if !mayHoldMore {
+                naps = isFast && !isBlocked && Poller.shared.mayNap(ownSlots: Self.slotCount)
+                // Each group that arrives during a nap would wake the polling thread.
+                sockets.present.socket.mute(naps)
+            }
+            if state.withLock({ $0.endSending() }) || isMoving { continue }
+            if naps, !mayHoldMore { Poller.shared.nap() }
+            if mayHoldMore || naps {
                 if state.withLock({ $0.yieldsTurn() }) { await Task.yield() }
                 continue
             }
