@@ -4,6 +4,7 @@
 // whatever waits for it. Each scene is a process, because it blocks all threads of Swift's pool.
 
 import Foundation
+import Glibc
 import Testing
 import URLLoadingTestChildren
 import URLLoadingTestSupport
@@ -55,7 +56,9 @@ struct BlockedThreadRows {
 
     @Test("the first load of a process without a free descriptor ends, and later loads do when there are some")
     func descriptors() async throws {
-        let (code, errors) = try await Self.run("descriptors", onOneCore: false)
+        var (code, errors) = try await Self.run("descriptors", onOneCore: false)
+        // libdispatch looks at its threads in /proc once a second, and ends a process that has no descriptor for that.
+        for _ in 0..<5 where code == SIGILL { (code, errors) = try await Self.run("descriptors", onOneCore: false) }
         #expect(code == 0, "\(errors)")
     }
 
