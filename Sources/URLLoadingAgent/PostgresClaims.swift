@@ -187,7 +187,8 @@ extension PostgresStatements {
     /// - Parameters:
     ///   - promotes: whether transfers whose time has come are made ready first. Otherwise that is done only if the
     ///     last look has left some, or none is ready.
-    ///   - look: the look for them. If none is ready, it begins at the earliest one.
+    ///   - look: the look for them. If none is ready, it goes on, or begins again at the
+    ///     earliest one.
     func claim(
         _ request: ClaimRequest, promotes: Bool, _ look: inout DueLook
     ) async throws(PostgresFailure) -> ClaimedTransfers {
@@ -201,11 +202,16 @@ extension PostgresStatements {
             var (found, begun) = (ClaimedTransfers(), Int64?.none)
             let choice = Choice(count: count, room: room, takesDiscretionary: takesDiscretionary)
             found.transfers = try await claim(choice, after: last, &begun)
-            if found.transfers.isEmpty, !looksAtAll || look.leavesMore {
-                look.since = nil
-                if try await promote(1_000, &look) {
-                    found.transfers = try await claim(choice, after: last, &begun)
-                }
+            // Those of hosts that take none now may come first. Others are reached by more at a time, and beyond a
+            // limit by the next claim.
+            var isDone = looksAtAll && !look.leavesMore
+            if !isDone, !look.leavesMore { look.since = nil }
+            var batch = most
+            while found.transfers.isEmpty, !isDone {
+                guard try await promote(batch, &look) else { break }
+                found.transfers = try await claim(choice, after: last, &begun)
+                batch *= 4
+                isDone = !look.leavesMore || batch > Self.largestBatch
             }
             if found.transfers.isEmpty { found.next = try await next(since: begun) }
             found.last = found.transfers.last?.identifier
@@ -214,6 +220,9 @@ extension PostgresStatements {
         case .one(let id): return ClaimedTransfers(try await claim(id: id))
         }
     }
+
+    /// The most transfers that a claim makes ready at once.
+    private static let largestBatch = 1_000
 
     /// The nanoseconds until a transfer or a host has waited until its time; `nil` if none waits.
     ///
