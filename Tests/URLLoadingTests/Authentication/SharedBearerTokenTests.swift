@@ -51,31 +51,6 @@ import URLLoadingTestSupport
         await expectEmpty(session)
     }
 
-    /// Runs what it is given when it is told to.
-    private final class Held: TaskExecutor {
-        let jobs = Watched<(waiting: [UnownedJob], isOpen: Bool)>((waiting: [], isOpen: true))
-        func enqueue(_ job: consuming ExecutorJob) {
-            let job = UnownedJob(job)
-            let runs = jobs.change { jobs in
-                if !jobs.isOpen { jobs.waiting.append(job) }
-                return jobs.isOpen
-            }
-            if runs { run([job]) }
-        }
-        func close() { jobs.change { $0.isOpen = false } }
-        func open() {
-            run(
-                jobs.change { jobs in
-                    jobs.isOpen = true
-                    defer { jobs.waiting = [] }
-                    return jobs.waiting
-                })
-        }
-        private func run(_ jobs: [UnownedJob]) {
-            BlockingThreads.shared.run { for job in jobs { job.runSynchronously(on: self.asUnownedTaskExecutor()) } }
-        }
-    }
-
     @Test func `a token carries its own number, however late it is delivered`() async throws {
         let calls = Watched(0)
         let allowedCalls = Watched(0)
@@ -87,7 +62,7 @@ import URLLoadingTestSupport
             })
         let session = Session(.ephemeral)
         let (late, quick) = (load(session), load(session))
-        let held = Held()
+        let held = HeldExecutor()
         let hearing = Task(executorPreference: held) { try await keeper.token(for: late) }
         try await keeper.eventuallyWaiting(1)
         held.close()

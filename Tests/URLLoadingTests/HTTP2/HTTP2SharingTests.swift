@@ -166,22 +166,22 @@ struct HTTP2SharingTests {
             patient.idleTimeout = .seconds(10_000)
             // The first load that waits reads for both.
             let (one, two) = isReader ? (brief, patient) : (patient, brief)
-            try await withTaskExecutorPreference(eventLoopExecutor) {
-                async let first = session.data(for: one).0
-                try await clock.untilWaiting()
-                async let second = session.data(for: two).0
-                try await asked.wait()
-                try await clock.untilWaiting(2)
-                let connections = session.core.pool.withSharing { $0.connections }
-                let slot = try #require(connections.first?.transport.slot)
-                answers.raise()
-                // This task and the loads share one thread, so it runs after the notification and before the reader.
-                while slot.hasWaiter || !slot.mayHoldInput { await Task.yield() }
-                clock.advance(by: .seconds(6))
-                let (firstBody, secondBody) = try await (first, second)
-                #expect(firstBody == Data(one.url.path().utf8))
-                #expect(secondBody == Data(two.url.path().utf8))
-            }
+            let threads = HeldExecutor()
+            let first = Task(executorPreference: threads) { [one] in try await session.data(for: one).0 }
+            try await clock.untilWaiting()
+            let second = Task(executorPreference: threads) { [two] in try await session.data(for: two).0 }
+            try await asked.wait()
+            try await clock.untilWaiting(2)
+            let connections = session.core.pool.withSharing { $0.connections }
+            let slot = try #require(connections.first?.transport.slot)
+            threads.close()
+            answers.raise()
+            try await eventually(!slot.hasWaiter && slot.mayHoldInput) { $0 }
+            clock.advance(by: .seconds(6))
+            threads.open()
+            let (firstBody, secondBody) = try await (first.value, second.value)
+            #expect(firstBody == Data(one.url.path().utf8))
+            #expect(secondBody == Data(two.url.path().utf8))
             #expect(server.counts.accepted == 1)
         }
     }
