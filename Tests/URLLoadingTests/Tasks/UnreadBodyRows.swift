@@ -5,6 +5,7 @@
 import FoundationEssentials
 import Synchronization
 import Testing
+import URLLoadingIO
 import URLLoadingTestSupport
 import URLLoadingTesting
 import URLLoadingWire
