@@ -33,15 +33,18 @@ struct HTTPSRecordTests {
         }
     }
 
+    /// - Parameter patience: for how long an answer is waited for: a busy machine is no silent name server.
     private func withRig(
-        _ names: (HTTP3TestServer) throws -> TestNameServer, _ use: (Rig, TestNameServer) async throws -> Void
+        patience: Int64 = 30_000_000_000, _ names: (HTTP3TestServer) throws -> TestNameServer,
+        _ use: (Rig, TestNameServer) async throws -> Void
     ) async throws {
         try await withBoth(names: [Self.name, "other.h3.example"]) { server, http3, configuration in
             server.route("/") { _ in .ok("two") }
             let nameServer = try names(http3)
             defer { nameServer.stop() }
             var configuration = configuration
-            configuration.networks.resolver = Names(nameServers: NameServers([nameServer.address]))
+            configuration.networks.resolver = Names(
+                nameServers: NameServers([nameServer.address], patience: patience))
             try await use(Rig(server: server, http3: http3, configuration: configuration), nameServer)
         }
     }
@@ -114,7 +117,7 @@ struct HTTPSRecordTests {
         "A name server that lies, is cut, late or silent fails no load, and nothing is believed",
         arguments: TestNameServer.Fault.allCases)
     func faults(fault: TestNameServer.Fault) async throws {
-        try await withRig {
+        try await withRig(patience: NameServers.usualPatience) {
             try TestNameServer([.httpsRecord(["h3"], port: $0.port)], faults: [fault])
         } _: { rig, names in
             try await withSession(rig.configuration) { session in
