@@ -23,6 +23,17 @@ struct ConnectTimeoutRows {
         ) { _ = try await $0.data(from: connection.url) }
     }
 
+    @Test("an attempt that the system or the protocol ends before the connect timeout does not say its length")
+    func endedBefore() async throws {
+        let load = LoadHandle(idle: nil, resource: nil, connect: .seconds(200))
+        let error = await #expect(throws: LoadError.self) {
+            try await load.connecting { () async throws(LoadError) -> Int in
+                throw LoadError(.connectTimeout, phase: .connecting, party: .remote, detail: "no answer over QUIC")
+            }
+        }
+        #expect(error?.reason == .connectTimeout && error?.detail == "no answer over QUIC")
+    }
+
     // MARK: Covered steps
 
     @Test("a name resolution without an answer ends with the connect timeout")

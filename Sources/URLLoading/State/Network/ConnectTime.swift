@@ -22,7 +22,10 @@ extension LoadHandle {
         _ time: ConnectTime? = nil, _ attempt: () async throws(LoadError) -> Value
     ) async throws(LoadError) -> Value {
         guard let timed = (time ?? ConnectTime(self)).attempt else { return try await attempt() }
-        do throws(LoadError) { return try await attempting(timed, attempt) } catch { throw error.after(connectLimit) }
+        do throws(LoadError) { return try await attempting(timed, attempt) } catch {
+            // The system, or QUIC, may give up before.
+            throw timed.isOver ? error.after(connectLimit) : error
+        }
     }
 }
 
