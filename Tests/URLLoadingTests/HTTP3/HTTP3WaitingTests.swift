@@ -27,6 +27,36 @@ struct HTTP3WaitingTests {
         }
     }
 
+    @Test("A load whose new connection turns silent before the load has a thread takes another one")
+    func silentBeforeItsLoad() async throws {
+        let override = try AddressOverride.addresses(["127.0.0.1"], of: nil)
+        try await withHTTP3(change: {
+            $0.networks.addressOverrides = [override]
+            $0.timeouts.connect = .seconds(100)
+        }) { server, session in
+            // Slow, so that the threads are held before the handshake is over.
+            var network = DatagramFaults()
+            network.delay = .milliseconds(100)
+            let relay = try DatagramRelay(to: server.port, client: network, server: network)
+            defer { relay.stop() }
+            let url = try #require(URL(string: "https://localhost:\(relay.port)/"))
+            let threads = HeldExecutor()
+            let load = Task(executorPreference: threads) { try await session.data(from: url).0 }
+            try await eventually(relay.fromClients.count) { $0 > 0 }
+            threads.close()
+            // Such a packet is sent when the handshake is over.
+            try await eventually(relay.fromClients) { sent in
+                sent.contains { QUICPacketKind.all(in: $0).contains(.short) }
+            }
+            relay.cut()
+            // Longer than a server may be silent before requests go elsewhere.
+            try await Task.sleep(for: .seconds(5))
+            threads.open()
+            let data = try await load.value
+            #expect(data.elementsEqual("hello".utf8))
+        }
+    }
+
     @Test("A body comes through the smallest windows", arguments: [16 << 10, 32 << 10, 40_000])
     func smallWindow(window: Int) async throws {
         let body = (0..<500_000).map { UInt8(truncatingIfNeeded: $0 &* 31 ^ $0 >> 8) }

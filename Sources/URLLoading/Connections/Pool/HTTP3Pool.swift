@@ -315,9 +315,13 @@ final class HTTP3Pool: Sendable {
         guard connection.isRetired else {
             return wake(state.withLock { $0.slotIsFree(connection, connection.route, count) })
         }
-        wake(state.withLock { $0.remove(connection, connection.route) })
-        // Otherwise the last stream to end closes it.
-        if connection.streamCount == 0 { connection.close() }
+        let (isShared, woken) = state.withLock { state in
+            (state.connections.contains { $0 === connection }, state.remove(connection, connection.route))
+        }
+        wake(woken)
+        // Before, it belongs to the load that makes it, which may not know yet that it is open. With streams, the last
+        // one to end closes it.
+        if isShared, connection.streamCount == 0 { connection.close() }
     }
 
     /// Gives a place back.
