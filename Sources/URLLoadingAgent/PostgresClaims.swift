@@ -187,7 +187,8 @@ extension PostgresStatements {
     /// - Parameters:
     ///   - promotes: whether transfers whose time has come are made ready first. Otherwise that is done only if the
     ///     last look has left some, or none is ready.
-    ///   - look: the look for them. If none is ready, it goes on where it has left some, or begins again at the earliest.
+    ///   - look: the look for them. If none is ready, it goes on where it has left some, or begins again at the
+    ///     earliest one.
     func claim(
         _ request: ClaimRequest, promotes: Bool, _ look: inout DueLook
     ) async throws(PostgresFailure) -> ClaimedTransfers {

@@ -230,8 +230,8 @@ package final class Poller: Sendable {
         token.endIdle()
     }
 
-    /// Whether the caller is to nap while the data of a fast body gathers: a nap takes no change of threads, a wait takes
-    /// two. It is to wait instead if there are several such bodies or many sockets, because the thread has other
+    /// Whether the caller is to nap while the data of a fast body gathers: a nap takes no change of threads, a wait
+    /// takes two. It is to wait instead if there are several such bodies or many sockets, because the thread has other
     /// work then, or if this is the polling thread, which naps itself.
     /// - Parameter ownSlots: the slots that the body's connection has beyond that of its socket.
     package func mayNap(ownSlots: Int = 0) -> Bool {
